@@ -1,0 +1,83 @@
+"""Expressions: the small immutable tree that every SQL condition and projection becomes.
+
+One tree, two readings that must agree: `evaluate.py` computes it on Arrow arrays inside the fabric,
+`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions.py`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Scalar = bool | int | float | str | dt.date | dt.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation. `relation` is the relation's alias; None until the query is bound."""
+
+    relation: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; None is NULL."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function or operator of `functions.py`, by name (`and`, `<=`, `like`, `lower`)."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST(operand AS type), with the type as one of `types.CASTABLE`."""
+
+    operand: Expr
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall:
+    """A call of a user's Python function, by the name it was registered under."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+Expr = Column | Literal | Call | Cast | UserCall
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match expr:
+        case Call(_, args) | UserCall(_, args):
+            return args
+        case Cast(operand, _):
+            return (operand,)
+        case _:
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything below it, parents first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def columns_of(expr: Expr) -> frozenset[Column]:
+    """Every column the expression reads."""
+    return frozenset(node for node in walk(expr) if isinstance(node, Column))
+
+
+def user_calls_of(expr: Expr) -> frozenset[str]:
+    """The names of the user functions the expression calls."""
+    return frozenset(node.function for node in walk(expr) if isinstance(node, UserCall))

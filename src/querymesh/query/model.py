@@ -1,0 +1,111 @@
+"""What is asked: an immutable Query, and the same query bound to the schemas of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from querymesh.query.expr import Expr
+
+if TYPE_CHECKING:
+    from querymesh.query.predicate import Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A sliding window: `[RANGE n unit]` in microseconds of event time, `[ROWS n]` in arrivals."""
+
+    kind: Literal["range", "rows"]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One entry of FROM. A relation without a window is static: a look-up table."""
+
+    name: str
+    alias: str
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Query:
+    """A select-project-join query: relations, the conjuncts of its WHERE, and what comes out.
+
+    `outputs` is None for `SELECT *`. `conjuncts` are what the optimizer may reorder.
+    """
+
+    sql: str
+    relations: tuple[Relation, ...]
+    conjuncts: tuple[Expr, ...]
+    outputs: tuple[Output, ...] | None
+    time: str | None = None
+    functions: Mapping[str, Predicate] = field(default_factory=lambda: MappingProxyType({}))
+
+    def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
+        """Resolve every name and type against the inputs; see `bind.bind`."""
+        from querymesh.query.bind import bind
+
+        return bind(self, schemas)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A reorderable condition on the source's columns (and on those of look-ups named in `after`).
+
+    `index` is its place in the operator index array, from 1; `after` are indices that must come
+    earlier on every route.
+    """
+
+    index: int
+    name: str
+    expr: Expr
+    after: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An equi-join to a static table: probe_keys[i] = build_keys[i], several matches allowed."""
+
+    index: int
+    name: str
+    relation: str
+    probe_keys: tuple[Expr, ...]
+    build_keys: tuple[Expr, ...]
+    after: frozenset[int] = frozenset()
+
+
+Operator = Filter | Lookup
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query whose names and types are known: what the optimizer and the fabric work on.
+
+    `schemas` are by alias. `static_filters` touch one look-up table only and are applied to it once.
+    """
+
+    query: Query
+    source: Relation
+    schemas: Mapping[str, pa.Schema]
+    operators: tuple[Operator, ...]
+    static_filters: Mapping[str, tuple[Expr, ...]]
+    outputs: tuple[Output, ...]
+    output_schema: pa.Schema
+
+    @property
+    def precedence(self) -> tuple[frozenset[int], ...]:
+        """For each operator in order, the operator indices that must come before it."""
+        return tuple(op.after for op in self.operators)
