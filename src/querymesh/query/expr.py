@@ -38,10 +38,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS type), with the type as one of `types.CASTABLE`."""
+    """CAST(operand AS type), with the type as one of `types.CASTABLE`.
+
+    `implicit` casts are those that binding adds (an INT column before an addition in BIGINT):
+    computed and rendered like any other, but not shown to people.
+    """
 
     operand: Expr
     type: str
+    implicit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case Call(_, args) | UserCall(_, args):
             return args
-        case Cast(operand, _):
+        case Cast(operand):
             return (operand,)
         case _:
             return ()

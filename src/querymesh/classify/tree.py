@@ -1,0 +1,154 @@
+"""The decision tree, as data: what it asks, where a tuple goes, and how it reads.
+
+The tree is the classifier of a mesh (QM § 4.4). Its three readings must agree on every tuple:
+`leaves_of` on Arrow arrays in the fabric, `test_expr` as an expression for Catalyst, `test_text`
+for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.classify.attributes import as_floats, null_mask
+from querymesh.query.expr import Call, Column, Expr, Literal
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """`attribute <= value`; NULL answers `null`. NaN, the greatest number, answers no."""
+
+    attribute: str
+    value: float
+    null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`attribute IN values`; everything else answers no: NULL, and values the sample never had."""
+
+    attribute: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`attribute IS NULL`."""
+
+    attribute: str
+
+
+Test = Threshold | Member | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The end of a path. `label` is what the tree was induced to tell: for a mesh, a route."""
+
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A test and its two answers."""
+
+    test: Test
+    yes: Tree
+    no: Tree
+
+
+Tree = Leaf | Split
+
+
+def leaves(tree: Tree, tests: int = 0) -> Iterator[tuple[Leaf, int]]:
+    """The leaves from left to right, each with the number of tests before it."""
+    if isinstance(tree, Leaf):
+        yield tree, tests
+    else:
+        yield from leaves(tree.yes, tests + 1)
+        yield from leaves(tree.no, tests + 1)
+
+
+def attributes_of(tree: Tree) -> frozenset[str]:
+    """The columns the tree asks about."""
+    if isinstance(tree, Leaf):
+        return frozenset()
+    return {tree.test.attribute} | attributes_of(tree.yes) | attributes_of(tree.no)
+
+
+def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Rows]:
+    """The row numbers that reach each leaf, left to right; every row is in exactly one list."""
+    found: list[Rows] = []
+    _descend(tree, column, np.arange(rows, dtype=np.int64), rows, found)
+    return found
+
+
+def _descend(
+    tree: Tree, column: Callable[[str], pa.Array], here: Rows, rows: int, found: list[Rows]
+) -> None:
+    if isinstance(tree, Leaf):
+        found.append(here)
+        return
+    values = column(tree.test.attribute)
+    if len(here) < rows:
+        values = values.take(pa.array(here))
+    yes = answers(tree.test, values)
+    _descend(tree.yes, column, here[yes], rows, found)
+    _descend(tree.no, column, here[~yes], rows, found)
+
+
+def answers(test: Test, values: pa.Array) -> Mask:
+    """The test on a column, as booleans."""
+    match test:
+        case Missing():
+            return null_mask(values)
+        case Member(_, wanted):
+            return np.asarray(pc.is_in(values, value_set=pa.array(wanted, values.type)), dtype=bool)
+        case Threshold(_, value, null):
+            yes = as_floats(values) <= value
+            return np.where(null_mask(values), null, yes) if values.null_count else yes
+
+
+def test_expr(test: Test, relation: str | None = None) -> Expr:
+    """The test as a condition that is never NULL."""
+    column = Column(relation, test.attribute)
+    absent = Call("is null", (column,))
+    match test:
+        case Missing():
+            return absent
+        case Member(_, wanted):
+            present = Call("not", (absent,))
+            return Call("and", (present, Call("in", (column, *(Literal(v) for v in wanted)))))
+        case Threshold(_, value, null):
+            yes = Call("<=", (column, Literal(value)))
+            if null:
+                return Call("or", (absent, yes))
+            return Call("and", (Call("not", (absent,)), yes))
+
+
+def test_text(test: Test, answer: bool = True) -> str:
+    """The test for people, as one of its answers: `price <= 10.5`, `sector not in {Tech}`."""
+    name = test.attribute
+    match test:
+        case Missing():
+            return f"{name} is NULL" if answer else f"{name} is not NULL"
+        case Member(_, wanted):
+            return f"{name} {'in' if answer else 'not in'} {_set_text(wanted)}"
+        case Threshold(_, value, null):
+            text = f"{name} {'<=' if answer else '>'} {value:g}"
+            return f"{text} or NULL" if null and answer else text
+
+
+def _set_text(values: tuple[Any, ...], most: int = 6) -> str:
+    names = [str(value) for value in values]
+    shown = names[:most] + ([f"… {len(names) - most} more"] if len(names) > most else [])
+    return "{" + ", ".join(shown) + "}"

@@ -1,0 +1,1 @@
+"""How it runs: operators, rusters, route tokens, and the self-routing fabric they travel in."""

@@ -1,0 +1,64 @@
+"""Measure the two machine constants of QM eq. 2: the cost of a test, and of one more ruster.
+
+The paper leaves OVH abstract; DESIGN § 8 has it measured. Both come from the fabric itself, run on a
+small generated window: the time of a threshold test per row, and the extra time when the same rows
+travel as several rusters instead of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.classify.tree import Threshold, answers
+from querymesh.cost.mesh import Overheads
+from querymesh.fabric.fabric import Fabric
+from querymesh.fabric.ruster import Ruster
+from querymesh.fabric.token import RouteToken
+from querymesh.query.parse import query
+
+WINDOW = 10_000
+"""Rows classified together: Spark's default Arrow batch, `spark.sql.execution.arrow.maxRecordsPerBatch`."""
+
+RUSTERS = 8
+REPEATS = 7
+
+
+@lru_cache(maxsize=8)
+def calibrate(window: int = WINDOW) -> Overheads:
+    """The overheads of this machine for classification windows of so many rows; takes about 20 ms."""
+    values = pa.array(np.arange(window, dtype=np.float64))
+    node_s = _shortest(lambda: answers(Threshold("x", window / 2, False), values)) / window
+    one, many = _travel_seconds(values, 1), _travel_seconds(values, RUSTERS)
+    ruster_us = max(0.0, 1e6 * (many - one) / (RUSTERS - 1))
+    return Overheads(1e6 * node_s, ruster_us, window)
+
+
+def _travel_seconds(values: pa.Array, parts: int) -> float:
+    """The time to send all rows through one cheap operator in so many rusters."""
+    batch = pa.RecordBatch.from_arrays([values], names=["x"])
+    fabric = Fabric(query("SELECT x FROM w WHERE x >= 0").bind({"w": batch.schema}))
+    window = fabric.window(batch)
+    token = RouteToken((1,))
+    pieces = [Ruster(window, part, token) for part in np.array_split(np.arange(len(values)), parts)]
+
+    class Fixed:
+        version = 0
+
+        def rusters(self, _: object) -> list[Ruster]:
+            return list(pieces)
+
+    return _shortest(lambda: list(fabric.run(batch, Fixed())))
+
+
+def _shortest(action: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(REPEATS):
+        started = perf_counter()
+        action()
+        best = min(best, perf_counter() - started)
+    return best

@@ -1,0 +1,99 @@
+"""The self-routing fabric (SRF) of QM § 5: the operator index array and the rusters inside it.
+
+::
+
+                    +---+----+----+----+
+    OI-array        | 0 |  1 |  2 |  3 |      0 is the output; the others are operator modules
+                    +---+----+----+----+
+    ruster <3,1,2>            ^     .  |      goes to 3, which pops its token: <1,2>,
+                              '-----.--'      then to 1, then 2, then out; or leaves when empty
+
+No router stands in the middle: a ruster's own token tells where it goes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from time import perf_counter
+
+import pyarrow as pa
+
+from querymesh.fabric.lookup_table import LookupTable
+from querymesh.fabric.metrics import Metrics
+from querymesh.fabric.operators import MOST_ROWS, UserCalls, make_modules
+from querymesh.fabric.output import Gathering
+from querymesh.fabric.router import Router
+from querymesh.fabric.ruster import Ruster, Window
+from querymesh.fabric.token import OUTPUT
+from querymesh.query.model import BoundQuery
+
+
+class Fabric:
+    """The operators of one query, ready to process windows of its source."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        tables: Mapping[str, LookupTable] | None = None,
+        on_error: str = "raise",
+    ) -> None:
+        self.bound = bound
+        self._calls = UserCalls(bound.query.functions, on_error)
+        self._tables = dict(tables or {})
+        self.modules = make_modules(bound, self._tables, self._calls)
+        self.metrics = Metrics()
+
+    def window(self, batch: pa.RecordBatch) -> Window:
+        """A batch of the source as a classification window."""
+        tables = {name: table.batch for name, table in self._tables.items()}
+        return Window(self.bound.source.alias, batch, tables)
+
+    def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
+        """The results of one window, in the order of its rows unless a join made them too many."""
+        started = perf_counter()
+        window = self.window(batch)
+        rusters = router.rusters(window)
+        metrics = self.metrics
+        metrics.classify_seconds += perf_counter() - started
+        metrics.windows += 1
+        metrics.rows_in += window.rows
+        metrics.rusters += len(rusters)
+        for ruster in rusters:
+            metrics.leaf_rows[router.version, ruster.leaf] += len(ruster)
+        gathering = Gathering(self.bound, window)
+        inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
+        while inside:
+            ruster = next(inside[-1], None)
+            if ruster is None:
+                inside.pop()
+            elif ruster.token.top != OUTPUT:
+                inside.append(self._visit(ruster, router.version))
+            else:
+                gathering.add(ruster)
+                if gathering.rows >= MOST_ROWS:
+                    yield self._out(gathering)
+        if gathering.rows:
+            yield self._out(gathering)
+        metrics.total_seconds += perf_counter() - started
+
+    def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
+        index = ruster.token.top
+        visits = self.metrics.visits[version, ruster.leaf, index]
+        visits.calls += 1
+        visits.evaluations += len(ruster)
+        started = perf_counter()
+        for out in self.modules[index - 1].process(ruster):
+            visits.seconds += perf_counter() - started
+            visits.passed += len(out)
+            if len(out):
+                yield out
+            started = perf_counter()
+        visits.seconds += perf_counter() - started
+        visits.errors += self._calls.take_errors()
+
+    def _out(self, gathering: Gathering) -> pa.RecordBatch:
+        started = perf_counter()
+        batch = gathering.take(self._calls)
+        self.metrics.rows_out += batch.num_rows
+        self.metrics.output_seconds += perf_counter() - started
+        return batch

@@ -1,0 +1,52 @@
+"""Index 0 of the operator index array: rusters that passed every operator become result batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.fabric.operators import UserCalls
+from querymesh.fabric.ruster import Ruster, Window
+from querymesh.fabric.token import RouteToken
+from querymesh.query.evaluate import evaluate
+from querymesh.query.model import BoundQuery
+
+
+class Gathering:
+    """Collects the finished rusters of one window and puts their rows back in arrival order."""
+
+    def __init__(self, bound: BoundQuery, window: Window) -> None:
+        self._bound = bound
+        self._window = window
+        self._done: list[Ruster] = []
+        self.rows = 0
+
+    def add(self, ruster: Ruster) -> None:
+        """Take in a ruster whose token is empty."""
+        self._done.append(ruster)
+        self.rows += len(ruster)
+
+    def take(self, calls: UserCalls) -> pa.RecordBatch:
+        """The results gathered so far, as one batch of the query's output schema."""
+        together = self._together()
+        self._done, self.rows = [], 0
+        arrays = [
+            evaluate(output.expr, together.column, len(together), calls.functions, calls)
+            for output in self._bound.outputs
+        ]
+        schema = self._bound.output_schema
+        arrays = [
+            array if array.type == kind.type else array.cast(kind.type)
+            for array, kind in zip(arrays, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _together(self) -> Ruster:
+        rows = np.concatenate([ruster.rows for ruster in self._done])
+        order = np.argsort(rows, kind="stable")
+        joined = self._done[0].matches
+        matches = {
+            name: np.concatenate([ruster.matches[name] for ruster in self._done])[order]
+            for name in joined
+        }
+        return Ruster(self._window, rows[order], RouteToken(()), 0, matches)

@@ -1,0 +1,72 @@
+"""Rusters: routable clusters, the tuples of one classification window that share a route.
+
+A ruster holds no tuples. It points at rows of its window's Arrow batch with a selection vector, and
+at rows of look-up tables with one more vector each, all of one length; columns are gathered when an
+operator asks for them, and only those it asks for::
+
+    rows     [ 0   4   4   7 ]      into the window's batch
+    matches  [ 9   2   3   2 ]      into the table joined so far: tuple 4 had two matches
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.fabric.token import RouteToken
+from querymesh.query.expr import Column
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """One classification window (W^TC): a batch of the source, and the tables it may be joined to."""
+
+    source: str
+    batch: pa.RecordBatch
+    tables: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Tuples in the window."""
+        return int(self.batch.num_rows)
+
+
+@dataclass(frozen=True)
+class Ruster:
+    """Some rows of a window on their way along a route, from the classifier's leaf `leaf`."""
+
+    window: Window
+    rows: Rows
+    token: RouteToken
+    leaf: int = 0
+    matches: Mapping[str, Rows] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, column: Column) -> pa.Array:
+        """The values of a column at the selected rows."""
+        if column.relation in self.matches:
+            table = self.window.tables[column.relation]
+            return table.column(column.name).take(pa.array(self.matches[column.relation]))
+        values = self.window.batch.column(column.name)
+        if len(self.rows) == self.window.rows and not self.matches:
+            return values  # a selection never repeats rows before a join, so this is all of them
+        return values.take(pa.array(self.rows))
+
+    def keep(self, passed: npt.NDArray[np.bool_]) -> Ruster:
+        """The rows an operator let through, one step further along the route."""
+        if passed.all():
+            return replace(self, token=self.token.pop())
+        return self.pick(np.flatnonzero(passed))
+
+    def pick(self, positions: Rows) -> Ruster:
+        """These positions of the selection, repeats allowed, one step further along the route."""
+        matches = {name: rows[positions] for name, rows in self.matches.items()}
+        return replace(self, rows=self.rows[positions], matches=matches, token=self.token.pop())

@@ -1,0 +1,49 @@
+"""Static tables made ready for a query: filtered once by what concerns them alone, and keyed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from querymesh.fabric.lookup_table import LookupTable
+from querymesh.fabric.operators import as_mask
+from querymesh.query.evaluate import evaluate
+from querymesh.query.expr import Column, Expr
+from querymesh.query.model import BoundQuery, Lookup
+from querymesh.query.predicate import Predicate
+
+
+def make_tables(bound: BoundQuery, inputs: Mapping[str, pa.Table]) -> dict[str, LookupTable]:
+    """The look-up tables of a query by alias; `inputs` are by relation alias."""
+    tables = {}
+    functions = bound.query.functions
+    for operator in bound.operators:
+        if not isinstance(operator, Lookup):
+            continue
+        batch = one_batch(inputs[operator.relation])
+        for condition in bound.static_filters.get(operator.relation, ()):
+            verdict = _on_batch(condition, batch, functions)
+            batch = batch.filter(pa.array(as_mask(verdict, operator.name)))
+        keys = [_on_batch(key, batch, functions) for key in operator.build_keys]
+        tables[operator.relation] = LookupTable(batch, keys)
+    return tables
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as a single record batch."""
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    arrays = [
+        pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+        for column in table.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _on_batch(expr: Expr, batch: pa.RecordBatch, functions: Mapping[str, Predicate]) -> pa.Array:
+    def column(wanted: Column) -> pa.Array:
+        return batch.column(wanted.name)
+
+    return evaluate(expr, column, batch.num_rows, functions)

@@ -1,0 +1,1 @@
+"""Which routes: search strategies over partitions of the training tuples."""

@@ -1,0 +1,94 @@
+"""The mesh: a classifier plus the routes it points to. A mesh is a function from a tuple to a route.
+
+It is data and nothing else: `spark/` runs it, `report/` draws it, `mesh_file.py` stores it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from querymesh.classify.attributes import LeftOut
+from querymesh.classify.tree import Tree, leaves
+from querymesh.query.model import Query
+from querymesh.stats.profile import Route
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStats:
+    """One operator as the profile saw it: cost of one evaluation, rows out per row in."""
+
+    name: str
+    after: frozenset[int]
+    cost_us: float
+    pass_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStats:
+    """One leaf, left to right: its share of the tuples, their cost on its route and on `single`."""
+
+    share: float
+    route_us: float
+    single_us: float
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A trained mesh of one query. Leaf labels of `tree` index `routes`.
+
+    Costs are per tuple in microseconds, over the sample: `expected_us` of this mesh by QM eq. 2,
+    `single_us` of the best single route, `bound_us` the clairvoyant bound (DESIGN § 7). `why` says
+    why the mesh is what it is.
+    """
+
+    query: Query
+    operators: tuple[OperatorStats, ...]
+    tree: Tree
+    routes: tuple[Route, ...]
+    leaves: tuple[LeafStats, ...]
+    single: Route
+    expected_us: float
+    single_us: float
+    bound_us: float
+    sample_rows: int
+    left_out: tuple[LeftOut, ...]
+    why: str
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all tuples take one route."""
+        return len(self.routes) == 1
+
+    @property
+    def leaf_routes(self) -> tuple[Route, ...]:
+        """The route of each leaf, left to right."""
+        return tuple(self.routes[leaf.label] for leaf, _ in leaves(self.tree))
+
+    @property
+    def gain(self) -> float:
+        """How many times cheaper than the best single route the mesh is expected to be."""
+        return self.single_us / self.expected_us if self.expected_us > 0 else 1.0
+
+    def explain(self, html: str | os.PathLike[str] | None = None) -> str:
+        """The mesh as text: the tree with shares, each leaf's route, the cost beside the single's.
+
+        With `html=` the same is also written as one self-contained page with plots (needs the
+        `report` extra).
+        """
+        from querymesh.report.text import mesh_text
+
+        if html is not None:
+            from querymesh.report.html import write_mesh_page
+
+            write_mesh_page(self, html)
+        return mesh_text(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mesh as JSON; `querymesh.load` reads it back."""
+        from querymesh.optimize.mesh_file import save_mesh
+
+        save_mesh(self, path)
+
+    def __str__(self) -> str:
+        return self.explain()

@@ -1,0 +1,81 @@
+"""An expression on Arrow arrays: what runs inside the fabric."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, UserCall
+from querymesh.query.functions import FUNCTIONS
+from querymesh.query.functions.cast import cast
+from querymesh.query.functions.spec import Datum, normal, spread
+from querymesh.query.predicate import Predicate
+
+UserCaller = Callable[[Predicate, list[pa.Array], int], pa.Array]
+
+
+def evaluate(
+    expr: Expr,
+    column: Callable[[Column], pa.Array],
+    n: int,
+    functions: Mapping[str, Predicate],
+    call: UserCaller | None = None,
+) -> pa.Array:
+    """The expression's value on each of n rows.
+
+    `column` gives a column's array; `call` runs a user's function, which lets the caller decide
+    what happens when it raises (`Predicate.apply` unless told otherwise). Constants stay scalars
+    until the end.
+    """
+    return spread(_Evaluation(column, n, functions, call or Predicate.apply).of(expr), n)
+
+
+class _Evaluation:
+    def __init__(
+        self,
+        column: Callable[[Column], pa.Array],
+        n: int,
+        functions: Mapping[str, Predicate],
+        call: UserCaller,
+    ) -> None:
+        self.column = column
+        self.n = n
+        self.functions = functions
+        self.call = call
+
+    def of(self, expr: Expr) -> Datum:
+        match expr:
+            case Column():
+                return spread(self.column(expr), self.n)
+            case Literal(value):
+                return literal(value)
+            case Cast(operand, target):
+                (computed,) = self.arguments((operand,))
+                return _on_arrays(lambda datum: cast(datum, target), (computed,))
+            case Call(name, args):
+                return _on_arrays(FUNCTIONS[name].arrow, self.arguments(args))
+            case UserCall(name, args):
+                arrays = [spread(self.of(arg), self.n) for arg in args]
+                return self.call(self.functions[name], arrays, self.n)
+
+    def arguments(self, args: Sequence[Expr]) -> list[Datum]:
+        return [normal(self.of(arg)) for arg in args]
+
+
+def _on_arrays(kernel: Callable[..., Datum], args: Sequence[Datum]) -> Datum:
+    """Kernels are written for at least one array: constants alone become an array of one row."""
+    if not all(isinstance(arg, pa.Scalar) for arg in args):
+        return kernel(*args)
+    first, *others = args
+    return spread(kernel(spread(first, 1), *others), 1)[0]
+
+
+def literal(value: Scalar) -> pa.Scalar:
+    """The constant as an Arrow scalar of its compute type."""
+    if isinstance(value, dt.datetime):
+        return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return pa.scalar(value, pa.int64())
+    return pa.scalar(value)

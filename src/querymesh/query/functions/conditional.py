@@ -1,0 +1,86 @@
+"""Functions that choose among values: CASE, coalesce, greatest and their kin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.query.functions.comparison import equal, greater
+from querymesh.query.functions.spec import (
+    Datum,
+    Function,
+    Signature,
+    call,
+    null_where,
+    together,
+)
+from querymesh.query.types import Kind, kind_of
+
+
+def case(*args: Datum) -> Datum:
+    """CASE WHEN args[0] THEN args[1] WHEN args[2] THEN args[3] ... ELSE the odd last one."""
+    pairs = list(zip(args[0::2], args[1::2], strict=False))
+    chosen = args[-1] if len(args) % 2 else pa.scalar(None, args[1].type)
+    for condition, value in reversed(pairs):
+        chosen = pc.if_else(pc.fill_null(condition, False), value, chosen)
+    return chosen
+
+
+def spark_case(*args: str) -> str:
+    """The same for Spark."""
+    pairs = zip(args[0::2], args[1::2], strict=False)
+    arms = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+    otherwise = f" ELSE {args[-1]}" if len(args) % 2 else ""
+    return f"CASE {arms}{otherwise} END"
+
+
+def case_rule(types: Sequence[pa.DataType]) -> Signature | None:
+    """Conditions are booleans, values share a type."""
+    last = len(types) - 1 if len(types) % 2 else -1
+    is_value = [i % 2 == 1 or i == last for i in range(len(types))]
+    values = together([t for t, chosen in zip(types, is_value, strict=True) if chosen])
+    conditions = [t for t, chosen in zip(types, is_value, strict=True) if not chosen]
+    if values is None or any(kind_of(t) not in (Kind.BOOLEAN, Kind.NULL) for t in conditions):
+        return None
+    wanted = tuple(values.result if chosen else pa.bool_() for chosen in is_value)
+    return Signature(wanted, values.result)
+
+
+def nullif(a: Datum, b: Datum) -> Datum:
+    """NULL where a = b, else a."""
+    return null_where(equal(a, b), a)
+
+
+def _extreme(first_wins: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
+    """The greatest or least of the arguments that are not NULL, with NaN as the greatest."""
+
+    def pick(a: Datum, b: Datum) -> Datum:
+        wins = pc.if_else(pc.is_null(b), pa.scalar(True), pc.fill_null(first_wins(a, b), False))
+        return pc.if_else(wins, a, b)
+
+    return lambda *args: functools.reduce(pick, args)
+
+
+_ONE_TYPE = "values of one type"
+
+CONDITIONAL = (
+    Function("case", (2, None), "booleans and values of one type", case_rule, case, spark_case),
+    Function("if", (3, 3), "a boolean and two values of one type", case_rule, case, call("if")),
+    Function("coalesce", (1, None), _ONE_TYPE, together, pc.coalesce, call("coalesce"), True),
+    Function("nullif", (2, 2), _ONE_TYPE, together, nullif, call("nullif"), True),
+    Function(
+        "greatest", (2, None), _ONE_TYPE, together, _extreme(greater), call("greatest"), True
+    ),
+    Function(
+        "least",
+        (2, None),
+        _ONE_TYPE,
+        together,
+        _extreme(lambda a, b: greater(b, a)),
+        call("least"),
+        True,
+    ),
+)

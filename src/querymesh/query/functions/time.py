@@ -1,0 +1,35 @@
+"""Parts of dates and timestamps, in the time zone that the column's type names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.query.functions.spec import Datum, Function, Rule, Signature, template
+from querymesh.query.types import Kind, compute_type, kind_of
+
+
+def _part(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
+    return lambda when: pc.cast(kernel(when), pa.int64())
+
+
+def _reads(kinds: set[Kind]) -> Rule:
+    def rule(types: Sequence[pa.DataType]) -> Signature | None:
+        (given,) = types
+        if kind_of(given) is Kind.NULL:
+            return Signature((pa.date32(),), pa.int64())
+        return Signature((compute_type(given),), pa.int64()) if kind_of(given) in kinds else None
+
+    return rule
+
+
+TIME = tuple(
+    Function(name, (1, 1), takes, _reads(kinds), _part(kernel), template(f"CAST({name}({{0}}) AS BIGINT)"))
+    for names, kinds, takes in (
+        (("year", "month", "day"), {Kind.DATE, Kind.TIMESTAMP}, "a date or a timestamp"),
+        (("hour", "minute", "second"), {Kind.TIMESTAMP}, "a timestamp"),
+    )
+    for name, kernel in ((name, getattr(pc, name)) for name in names)
+)

@@ -1,0 +1,243 @@
+"""Regular expressions: one meaning, RE2's, and its translation for Java.
+
+The fabric matches through Arrow, hence RE2; Catalyst matches with java.util.regex. The syntaxes
+look alike and differ in detail (`$`, `\\b`, `\\s`, classes, flags), so a pattern is taken apart and
+written anew in the part of Java's syntax that has no surprises: literals escaped, classes as
+explicit ranges, anchors as look-arounds. Only the flag `i` remains a flag.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.errors import QueryError
+
+_END = 0x10FFFF
+Ranges = list[tuple[int, int]]
+
+
+def check(pattern: str) -> None:
+    """QueryError unless RE2 accepts the pattern."""
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+        to_java(pattern)
+    except pa.ArrowInvalid as error:
+        raise QueryError(
+            f"RLIKE pattern {pattern!r}: {error}. Patterns are RE2's: look-around and "
+            "back-references are not supported; use a qm.predicate for those"
+        ) from error
+
+
+def to_java(pattern: str) -> str:
+    """The same pattern for java.util.regex.
+
+    >>> to_java(r"^[[:digit:]]+$")
+    '\\\\A[0-9]+\\\\z'
+    """
+    return _Translation(pattern).run()
+
+
+def _ranges(members: str) -> Ranges:
+    """'a-zA-Z_' as ranges; a single character stands for itself."""
+    pairs = re.findall(r"(.)-(.)|(.)", members, re.DOTALL)
+    return [(ord(a or c), ord(b or c)) for a, b, c in pairs]
+
+
+def _complement(ranges: Ranges) -> Ranges:
+    gaps, start = [], 0
+    for low, high in sorted(ranges):
+        if low > start:
+            gaps.append((start, low - 1))
+        start = max(start, high + 1)
+    return [*gaps, (start, _END)] if start <= _END else gaps
+
+
+_PERL = {"d": _ranges("0-9"), "w": _ranges("0-9A-Za-z_"), "s": _ranges("\t\n\f\r ")}
+_PERL |= {name.upper(): _complement(ranges) for name, ranges in list(_PERL.items())}
+_POSIX = {
+    "alnum": _ranges("0-9A-Za-z"),
+    "alpha": _ranges("A-Za-z"),
+    "ascii": [(0, 0x7F)],
+    "blank": _ranges("\t "),
+    "cntrl": [(0, 0x1F), (0x7F, 0x7F)],
+    "digit": _ranges("0-9"),
+    "graph": _ranges("!-~"),
+    "lower": _ranges("a-z"),
+    "print": _ranges(" -~"),
+    "punct": _ranges("!-/:-@[-`{-~"),
+    "space": _ranges("\t\n\v\f\r "),
+    "upper": _ranges("A-Z"),
+    "word": _ranges("0-9A-Za-z_"),
+    "xdigit": _ranges("0-9A-Fa-f"),
+}
+_CONTROL = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
+_ASSERTIONS = {
+    "A": r"\A",
+    "z": r"\z",
+    # Java's own \b has followed Unicode in some versions and ASCII in others.
+    "b": r"(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
+    "B": r"(?:(?<=[0-9A-Za-z_])(?=[0-9A-Za-z_])|(?<![0-9A-Za-z_])(?![0-9A-Za-z_]))",
+}
+_REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
+_GROUP = re.compile(r"\(\?(?:P?<\w+>|([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)]))")
+_PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
+_NUMBER = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|([0-7]{1,3}))")
+_CLASS_NAME = re.compile(r"\[:(\^?)(\w+):\]")
+
+
+def _character(code: int) -> str:
+    character = chr(code)
+    if character.isascii() and character.isalnum():
+        return character
+    return rf"\x{{{code:X}}}"
+
+
+def _range(low: int, high: int) -> str:
+    return _character(low) if low == high else f"{_character(low)}-{_character(high)}"
+
+
+@dataclass
+class _Flags:
+    """The flags in force at a place; a group has its own copy."""
+
+    dot_all: bool = False
+    lines: bool = False
+
+
+class _Translation:
+    """One pass over a pattern that RE2 has already accepted."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.flags = [_Flags()]
+
+    def run(self) -> str:
+        pieces = []
+        while self.at < len(self.pattern):
+            pieces.append(self.piece())
+        return "".join(pieces)
+
+    def piece(self) -> str:
+        character = self.pattern[self.at]
+        handler = {"\\": self.escape, "[": self.bracket, "(": self.group}.get(character)
+        if handler is not None:
+            return handler()
+        if character == "{" and (repeat := _REPEAT.match(self.pattern, self.at)):
+            self.at = repeat.end()
+            return repeat.group()
+        self.at += 1
+        flags = self.flags[-1]
+        match character:
+            case ")":
+                self.flags.pop()
+                return ")"
+            case "|" | "*" | "+" | "?":
+                return character
+            case ".":
+                return r"[\x{0}-\x{10FFFF}]" if flags.dot_all else r"[^\x{A}]"
+            case "^":
+                return r"(?:\A|(?<=\x{A}))" if flags.lines else r"\A"
+            case "$":
+                return r"(?=\x{A}|\z)" if flags.lines else r"\z"
+            case _:
+                return _character(ord(character))
+
+    def group(self) -> str:
+        """Groups are never referred to: all become non-capturing, which Java matches faster."""
+        flags = self.flags[-1]
+        opening = _GROUP.match(self.pattern, self.at)
+        if opening is None or opening[3] is None:
+            self.at = opening.end() if opening else self.at + 1
+            self.flags.append(_Flags(flags.dot_all, flags.lines))
+            return "(?:"
+        self.at = opening.end()
+        on, off = opening[1] or "", opening[2] or ""
+        changed = _Flags(
+            (flags.dot_all or "s" in on) and "s" not in off,
+            (flags.lines or "m" in on) and "m" not in off,
+        )
+        case = "-iu" if "i" in off else "iu" if "i" in on else ""
+        if opening[3] == ":":
+            self.flags.append(changed)
+            return f"(?{case}:"
+        self.flags[-1] = changed
+        return f"(?{case})" if case else ""
+
+    def escape(self) -> str:
+        """An escape outside a class."""
+        rest = self.pattern[self.at + 1 :]
+        if rest[0] == "Q":
+            literal, _, _ = rest[1:].partition(r"\E")
+            self.at += 2 + len(literal) + (2 if r"\E" in rest else 0)
+            return "".join(_character(ord(character)) for character in literal)
+        if rest[0] in _ASSERTIONS:
+            self.at += 2
+            return _ASSERTIONS[rest[0]]
+        if rest[0] == "C":
+            raise QueryError(rf"RLIKE pattern {self.pattern!r}: \C (one byte) is not supported")
+        ranges, named = self.escaped()
+        if named:
+            return named
+        if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+            return _character(ranges[0][0])
+        return f"[{''.join(_range(*pair) for pair in ranges)}]"
+
+    def escaped(self) -> tuple[Ranges, str]:
+        """An escape that stands for characters: their ranges, or a Unicode property by name."""
+        if (named := _PROPERTY.match(self.pattern, self.at)) is not None:
+            self.at = named.end()
+            name = named[3] or named[4]
+            negated = (named[1] == "P") != bool(named[2])
+            prefix = "Is" if len(name) > 2 and name != "Any" else ""
+            return [], rf"\{'P' if negated else 'p'}{{{'IsAssigned' if False else prefix + name}}}"
+        if (number := _NUMBER.match(self.pattern, self.at)) is not None:
+            self.at = number.end()
+            code = int(number[3], 8) if number[3] else int(number[1] or number[2], 16)
+            return [(code, code)], ""
+        character = self.pattern[self.at + 1]
+        self.at += 2
+        if character in _PERL:
+            return _PERL[character], ""
+        code = _CONTROL.get(character, ord(character))
+        return [(code, code)], ""
+
+    def bracket(self) -> str:
+        """A class, as explicit ranges: Java would read `[`, `&&` and nested classes differently."""
+        self.at += 1
+        negated = self.pattern[self.at] == "^"
+        self.at += negated
+        ranges: Ranges = []
+        properties = ""
+        first = True
+        while first or self.pattern[self.at] != "]":
+            first = False
+            if (named := _CLASS_NAME.match(self.pattern, self.at)) is not None:
+                self.at = named.end()
+                members = _POSIX[named[2]]
+                ranges += _complement(members) if named[1] else members
+                continue
+            members, named_property = self.member()
+            properties += named_property
+            if self.is_range() and len(members) == 1 and members[0][0] == members[0][1]:
+                self.at += 1
+                (_, high), *_ = self.member()[0]
+                members = [(members[0][0], high)]
+            ranges += members
+        self.at += 1
+        body = "".join(_range(*pair) for pair in ranges) + properties
+        return f"[{'^' if negated else ''}{body}]"
+
+    def member(self) -> tuple[Ranges, str]:
+        if self.pattern[self.at] == "\\":
+            return self.escaped()
+        code = ord(self.pattern[self.at])
+        self.at += 1
+        return [(code, code)], ""
+
+    def is_range(self) -> bool:
+        return self.pattern[self.at] == "-" and self.pattern[self.at + 1] != "]"

@@ -1,0 +1,1 @@
+"""Where it runs: the thin layer between the fabric and Spark."""

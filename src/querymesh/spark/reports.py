@@ -1,0 +1,88 @@
+"""What tasks tell the driver: counts, times, and profiled samples, through a Spark accumulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
+
+from querymesh.fabric.metrics import Metrics
+from querymesh.stats.profile import Profile
+
+
+@dataclass
+class Report:
+    """One task's report. Profiles travel as plain Arrow and numpy."""
+
+    metrics: Metrics
+    profiles: list[Profile] = field(default_factory=list)
+
+    def add_profile(self, profile: Profile) -> None:
+        """Add a profiled sample."""
+        self.profiles.append(profile)
+
+    def add(self, other: Report) -> None:
+        """Add another task's report to this one."""
+        self.metrics.add(other.metrics)
+        self.profiles += other.profiles
+
+
+class Receiver(Protocol):
+    """Whoever wants the reports, on the driver."""
+
+    def receive(self, report: Report) -> None:
+        """Take one task's report; called on Spark's accumulator thread, so be quick."""
+
+
+_receivers: WeakValueDictionary[str, Receiver] = WeakValueDictionary()
+"""By run, on the driver only: in a task's process this is empty, and reports are merely merged."""
+
+_kept: list[Receiver] = []
+"""Receivers of streams: a stream outlives the DataFrame it was started from."""
+
+
+class ReportParam(AccumulatorParam[Any]):
+    """Merges reports in tasks and hands them to the run's receiver on the driver."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+
+    def zero(self, value: Any) -> Any:
+        """Nothing reported yet."""
+        return None
+
+    def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802
+        """Merge, or deliver."""
+        receiver = _receivers.get(self.run)
+        if receiver is not None:
+            if value2 is not None:
+                receiver.receive(value2)
+            return None
+        if value1 is None or value2 is None:
+            return value1 or value2
+        value1.add(value2)
+        return value1
+
+
+def deliver_to(run: str, receiver: Receiver, *, keep: bool) -> None:
+    """From now on, reports of this run go to the receiver; `keep` it alive for a stream."""
+    _receivers[run] = receiver
+    if keep:
+        _kept.append(receiver)
+
+
+def join_profiles(profiles: list[Profile]) -> Profile:
+    """Several tasks' profiles of one query as one; costs are weighted by rows."""
+    rows = np.array([profile.rows for profile in profiles], dtype=np.float64)
+    costs = np.array([profile.cost_us for profile in profiles])
+    return Profile(
+        sample=pa.concat_tables([profile.sample for profile in profiles]),
+        names=profiles[0].names,
+        after=profiles[0].after,
+        outcomes=np.concatenate([profile.outcomes for profile in profiles]),
+        cost_us=(costs * rows[:, None]).sum(axis=0) / rows.sum(),
+    )

@@ -1,0 +1,46 @@
+"""Between Spark's types and Arrow's: the same names, the session's time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from querymesh.query.expr import Column
+from querymesh.query.model import BoundQuery
+
+
+def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
+    """The schema as a task sees it: timestamps carry the session's zone."""
+    if isinstance(data, pa.Table):
+        return data.schema
+    zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
+    return to_arrow_schema(data.schema, timezone=zone)
+
+
+def output_struct(bound: BoundQuery, inputs: Mapping[str, DataFrame | pa.Table]) -> StructType:
+    """The result's Spark schema; a bare column keeps its field, metadata and all.
+
+    `inputs` are by alias.
+    """
+    fields = []
+    for output, arrow in zip(bound.outputs, bound.output_schema, strict=True):
+        field = None
+        if isinstance(output.expr, Column):
+            data = inputs[output.expr.relation or bound.source.alias]
+            if isinstance(data, DataFrame):
+                field = data.schema[output.expr.name]
+        if field is not None:
+            fields.append(StructField(output.name, field.dataType, field.nullable, field.metadata))
+        else:
+            kind = from_arrow_type(arrow.type, prefer_timestamp_ntz=True)
+            fields.append(StructField(output.name, kind, True))
+    return StructType(fields)
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the schema's types, which differ at most in time zone or string width."""
+    return table if table.schema.equals(schema) else table.select(schema.names).cast(schema)

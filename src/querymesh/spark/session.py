@@ -1,0 +1,41 @@
+"""An embedded Spark session, for those who have no cluster at hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from querymesh.spark.java import use_java
+
+
+def local_session(
+    cores: int = 2, app_name: str = "querymesh", memory: str = "2g", **conf: str
+) -> SparkSession:
+    """A local Spark session with small-machine settings; a session that runs already is reused.
+
+    Further Spark settings can be given as keywords with underscores for dots, for example
+    `spark_sql_shuffle_partitions="4"`.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.memory": memory,
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        **{key.replace("_", "."): value for key, value in conf.items()},
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(settings["spark.log.level"])
+    return session

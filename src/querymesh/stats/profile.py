@@ -1,0 +1,126 @@
+"""The profile: what every operator did with every tuple of a sample, and what it cost.
+
+Selectivities are marginals and cannot rank correlated predicates. A profile keeps the outcomes
+themselves, one row a tuple and one column an operator, so the share of any group of tuples that
+survives any *set* of operators can be read off, joint distribution included::
+
+              op 1   op 2   op 3 (look-up)
+    tuple 0     1      0      1          passed, dropped, one match
+    tuple 1     1      1      3          three matches: the tuple becomes three
+    tuple 2     0      1      0
+
+What survives a set S is the sum over tuples of the product of the columns in S. It depends on the
+set and not on the order, which is why the best order is a dynamic program over sets
+(`optimize/best_route.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Route = tuple[int, ...]
+"""An order of all operators, as indices from 1; 0 is the output and never part of a route."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Outcomes of `names` operators on the rows of `sample`.
+
+    `outcomes[i, j]` is rows out per row in: 0 dropped, 1 passed, k a look-up's fan-out. An operator
+    with precedence is only run on what its predecessors let through; elsewhere its outcome is 0,
+    which no set that holds its predecessors can tell from the truth.
+    """
+
+    sample: pa.Table
+    names: tuple[str, ...]
+    after: tuple[frozenset[int], ...]
+    outcomes: Floats
+    cost_us: Floats
+
+    def __post_init__(self) -> None:
+        rows, operators = self.outcomes.shape
+        if rows != self.sample.num_rows or operators != len(self.names):
+            raise ValueError("outcomes must have one row a tuple and one column an operator")
+
+    @property
+    def rows(self) -> int:
+        """How many tuples were profiled."""
+        return int(self.outcomes.shape[0])
+
+    @property
+    def operators(self) -> int:
+        """How many operators the query has."""
+        return len(self.names)
+
+    def take(self, rows: Ints) -> Profile:
+        """The profile of some of the tuples."""
+        return Profile(
+            self.sample.take(pa.array(rows)),
+            self.names,
+            self.after,
+            self.outcomes[rows],
+            self.cost_us,
+        )
+
+    def pass_rates(self) -> Floats:
+        """Rows out per row in of each operator, over the tuples it may meet first."""
+        rates = np.zeros(self.operators)
+        for j, after in enumerate(self.after):
+            before = np.prod(self.outcomes[:, [k - 1 for k in sorted(after)]], axis=1)
+            met = float(before.sum())
+            rates[j] = float((before * self.outcomes[:, j]).sum()) / met if met else 0.0
+        return rates
+
+    def arriving(self, route: Route) -> Floats:
+        """For each tuple, how many rows of it reach each operator of the route, in route order."""
+        order = [k - 1 for k in route]
+        rows = np.ones((self.rows, len(order)))
+        if len(order) > 1:
+            np.cumprod(self.outcomes[:, order[:-1]], axis=1, out=rows[:, 1:])
+        return rows
+
+    def realized_us(self, route: Route) -> Floats:
+        """What each tuple costs on this route: every operator it meets, times what arrives there."""
+        costs = self.cost_us[[k - 1 for k in route]]
+        return np.asarray(self.arriving(route) @ costs, dtype=np.float64)
+
+    def clairvoyant_us(self) -> Floats:
+        """The bound of DESIGN § 7: a dropped tuple pays its cheapest dropping operator (with what
+        must precede it), a result pays every operator."""
+        best = np.full(self.rows, np.inf)
+        for j, after in enumerate(self.after):
+            chain = [k - 1 for k in sorted(after)] + [j]
+            cost = float(self.cost_us[chain].sum())
+            dropped = self.outcomes[:, j] == 0
+            best = np.where(dropped, np.minimum(best, cost), best)
+        return np.where(np.isinf(best), float(self.cost_us.sum()), best)
+
+
+def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -> Floats:
+    """For each of `count` groups and each set of operators (as a bit mask), the rows that survive.
+
+    The table has 2^m columns, so callers use it up to `best_route.EXACT_LIMIT` operators. It is
+    built a few tuples at a time, each by doubling, so memory stays at chunk * 2^m numbers.
+    """
+    rows, operators = outcomes.shape
+    total = np.zeros((count, 1 << operators))
+    for start in range(0, rows, chunk):
+        part = outcomes[start : start + chunk]
+        products = np.ones((part.shape[0], 1 << operators))
+        for j in range(operators):
+            bit = 1 << j
+            products[:, bit : 2 * bit] = products[:, :bit] * part[:, j : j + 1]
+        np.add.at(total, groups[start : start + chunk], products)
+    return total
+
+
+def route_text(route: Route, names: Sequence[str] | None = None) -> str:
+    """A route for people: `3 > 1 > 2`, or with the operators' names."""
+    return " > ".join(names[k - 1] if names else str(k) for k in route)
