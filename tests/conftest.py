@@ -12,8 +12,7 @@ def spark() -> Iterator[SparkSession]:
     session = local_session(
         cores=2,
         app_name="querymesh-tests",
-        spark_sql_shuffle_partitions="2",
-        **{"spark.sql.session.timeZone": "UTC"},
+        conf={"spark.sql.session.timeZone": "UTC"},
     )
     yield session
     session.stop()

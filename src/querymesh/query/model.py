@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -44,7 +43,9 @@ class Output:
 class Query:
     """A select-project-join query: relations, the conjuncts of its WHERE, and what comes out.
 
-    `outputs` is None for `SELECT *`. `conjuncts` are what the optimizer may reorder.
+    `outputs` is None for `SELECT *`; an output `Column(alias, "*")` is a relation's columns.
+    `conjuncts` are what the optimizer may reorder. `functions` are by lower-case name. `using` are
+    the (alias, column) pairs of JOIN ... USING that `*` and unqualified names do not see again.
     """
 
     sql: str
@@ -52,7 +53,8 @@ class Query:
     conjuncts: tuple[Expr, ...]
     outputs: tuple[Output, ...] | None
     time: str | None = None
-    functions: Mapping[str, Predicate] = field(default_factory=lambda: MappingProxyType({}))
+    functions: Mapping[str, Predicate] = field(default_factory=dict)
+    using: frozenset[tuple[str, str]] = frozenset()
 
     def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
         """Resolve every name and type against the inputs; see `bind.bind`."""
@@ -65,8 +67,8 @@ class Query:
 class Filter:
     """A reorderable condition on the source's columns (and on those of look-ups named in `after`).
 
-    `index` is its place in the operator index array, from 1; `after` are indices that must come
-    earlier on every route.
+    `index` is its place in the operator index array, from 1; `after` are all the indices that must
+    come earlier on every route, transitively closed.
     """
 
     index: int
@@ -94,7 +96,8 @@ Operator = Filter | Lookup
 class BoundQuery:
     """A query whose names and types are known: what the optimizer and the fabric work on.
 
-    `schemas` are by alias. `static_filters` touch one look-up table only and are applied to it once.
+    `schemas` are by alias. `static_filters` touch one look-up table only, and are applied to it
+    once.
     """
 
     query: Query

@@ -16,6 +16,7 @@ import pyarrow as pa
 from querymesh.errors import PredicateError, QueryError
 from querymesh.query import guilt, returned
 
+_BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -32,7 +33,7 @@ class Predicate:
     columns: tuple[str, ...] = ()
     cost: float | None = None
     after: tuple[str, ...] = ()
-    returns: pa.DataType = pa.bool_()
+    returns: pa.DataType = _BOOLEAN
     vectorised: bool = True
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ def predicate(
     >>> low.name, low.columns
     ('low', ('port',))
     """
-    return _made(fn, pa.bool_(), columns, name, cost, after, vectorised)
+    return _made(fn, _BOOLEAN, columns, name, cost, after, vectorised)
 
 
 @overload

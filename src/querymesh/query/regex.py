@@ -193,8 +193,10 @@ class _Translation:
             self.at = named.end()
             name = named[3] or named[4]
             negated = (named[1] == "P") != bool(named[2])
-            prefix = "Is" if len(name) > 2 and name != "Any" else ""
-            return [], rf"\{'P' if negated else 'p'}{{{'IsAssigned' if False else prefix + name}}}"
+            if name == "Any":
+                return ([], r"[^\x{0}-\x{10FFFF}]") if negated else ([(0, _END)], "")
+            script = "Is" if len(name) > 2 else ""
+            return [], rf"\{'P' if negated else 'p'}{{{script}{name}}}"
         if (number := _NUMBER.match(self.pattern, self.at)) is not None:
             self.at = number.end()
             code = int(number[3], 8) if number[3] else int(number[1] or number[2], 16)

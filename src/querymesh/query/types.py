@@ -98,12 +98,14 @@ def common_type(types: Iterable[pa.DataType]) -> pa.DataType | None:
     >>> common_type([pa.int32(), pa.null(), pa.float32()])
     DataType(double)
     """
-    found = {compute_type(dtype) for dtype in types} - {pa.null()}
+    found = [t for t in dict.fromkeys(map(compute_type, types)) if not pa.types.is_null(t)]
     if not found:
         return pa.null()
-    if found == {pa.int64(), pa.float64()}:
+    if set(found) == {pa.int64(), pa.float64()}:
         return pa.float64()
-    return found.pop() if len(found) == 1 else None
+    # Instants compare whatever zone shows them; a zoneless clock reading is no instant.
+    instants = all(pa.types.is_timestamp(t) and t.tz is not None for t in found)
+    return found[0] if len(found) == 1 or instants else None
 
 
 def sql_name(dtype: pa.DataType) -> str:

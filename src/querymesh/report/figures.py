@@ -43,6 +43,8 @@ def seconds(value: float) -> str:
     """
     if math.isnan(value):
         return UNKNOWN
+    if value == 0:
+        return "0 s"
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if value >= size:
             return f"{value / size:,.1f} {unit}"

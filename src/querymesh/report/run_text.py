@@ -11,7 +11,7 @@ from querymesh.stats.profile import route_text
 
 
 def metrics_text(metrics: Metrics, mesh: Mesh, version: int | None = None) -> str:
-    """A run for people. `version` is the mesh's own; the newest one the run has used unless told."""
+    """A run for people. `version` is the mesh's own; by default the newest the run has used."""
     version = current_version(metrics) if version is None else version
     parts = [_summary(metrics)]
     if mesh.operators:

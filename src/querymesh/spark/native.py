@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from querymesh.classify.tree import Leaf, Tree, test_expr
 from querymesh.errors import UnsupportedError
 from querymesh.optimize.mesh import Mesh
-from querymesh.query.expr import Column, user_calls_of
+from querymesh.query.expr import Column, Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import spark_sql
 from querymesh.stats.profile import Route
@@ -74,5 +74,5 @@ def _route_condition(route: Route, conditions: list[str]) -> str:
     return f"CASE WHEN {conditions[first - 1]} THEN {onward} ELSE false END"
 
 
-def _sql(expr: object) -> str:
-    return spark_sql(expr)  # type: ignore[arg-type]
+def _sql(expr: Expr) -> str:
+    return spark_sql(expr, column=lambda column: f"`{column.name.replace('`', '``')}`")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
@@ -11,18 +12,22 @@ from querymesh.spark.java import use_java
 
 
 def local_session(
-    cores: int = 2, app_name: str = "querymesh", memory: str = "2g", **conf: str
+    cores: int = 2,
+    app_name: str = "querymesh",
+    memory: str = "2g",
+    conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A local Spark session with small-machine settings; a session that runs already is reused.
 
-    Further Spark settings can be given as keywords with underscores for dots, for example
-    `spark_sql_shuffle_partitions="4"`.
+    `conf` are further Spark settings, by their full names.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Tasks import what this program imports: functions in modules beside a script, for example.
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -31,7 +36,7 @@ def local_session(
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
-        **{key.replace("_", "."): value for key, value in conf.items()},
+        **(conf or {}),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
     for key, value in settings.items():

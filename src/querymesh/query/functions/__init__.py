@@ -36,7 +36,13 @@ ALIASES = {
 }
 """Other names that SQL may use for the same functions."""
 
-CALLABLE = frozenset(
-    name for name in {*FUNCTIONS, *ALIASES} if name.replace("_", "").isalpha()
-) - {"and", "or", "not", "in", "between", "case", "div"}
+CALLABLE = frozenset(name for name in {*FUNCTIONS, *ALIASES} if name.replace("_", "").isalpha()) - {
+    "and",
+    "or",
+    "not",
+    "in",
+    "between",
+    "case",
+    "div",
+}
 """The names that can be written as a call, `name(...)`."""

@@ -1,4 +1,4 @@
-"""CAST, where Arrow, Catalyst and DuckDB can be made to agree; a value that does not fit is NULL."""
+"""CAST, where Arrow, Catalyst and DuckDB can be made to agree; what does not fit is NULL."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +22,9 @@ from querymesh.query.types import Kind, common_type, kind_of
 
 
 def aligned(*args: Datum) -> tuple[Datum, ...]:
-    """The arguments in one type: numbers as DOUBLE if they differ, dates beside timestamps as such."""
-    types = {arg.type for arg in args}
-    if len(types) == 1:
+    """The arguments in one type: differing numbers as DOUBLE, dates as timestamps."""
+    types = [arg.type for arg in args]
+    if len(set(types)) == 1:
         return args
     common = common_type(types)
     if common is None:
@@ -40,11 +39,19 @@ def _as_timestamp(datum: Datum, zone: str | None) -> Datum:
     target = pa.timestamp("us", zone)
     if datum.type == target:
         return datum
-    midnight = pc.cast(datum, pa.timestamp("us"), safe=False)
     if zone is None or not pa.types.is_date(datum.type):
-        return pc.cast(midnight, target, safe=False)
+        return pc.cast(datum, target, safe=False)
+    midnight = pc.cast(datum, pa.timestamp("us"), safe=False)
     # A day that begins in a clock change begins where the clock arrives, as in java.time.
     return pc.assume_timezone(midnight, zone, ambiguous="earliest", nonexistent="latest")
+
+
+def _pair(a: Datum, b: Datum) -> tuple[Datum, Datum]:
+    """Both aligned; two bare NULLs as booleans, since Arrow has no kernel for NULL's own type."""
+    a, b = aligned(a, b)
+    if pa.types.is_null(a.type):
+        return pc.cast(a, pa.bool_()), pc.cast(b, pa.bool_())
+    return a, b
 
 
 def _may_be_nan(datum: Datum) -> bool:
@@ -57,7 +64,7 @@ def _may_be_nan(datum: Datum) -> bool:
 
 def equal(a: Datum, b: Datum) -> Datum:
     """a = b, where NaN equals NaN."""
-    a, b = aligned(a, b)
+    a, b = _pair(a, b)
     same = pc.equal(a, b)
     if _may_be_nan(a) and _may_be_nan(b):
         same = pc.or_(same, pc.and_(pc.is_nan(a), pc.is_nan(b)))
@@ -66,7 +73,7 @@ def equal(a: Datum, b: Datum) -> Datum:
 
 def greater(a: Datum, b: Datum) -> Datum:
     """a > b, where NaN is greater than every number."""
-    a, b = aligned(a, b)
+    a, b = _pair(a, b)
     above = pc.greater(a, b)
     if _may_be_nan(a):
         nan = pc.is_nan(a)
@@ -76,7 +83,7 @@ def greater(a: Datum, b: Datum) -> Datum:
 
 def greater_equal(a: Datum, b: Datum) -> Datum:
     """a >= b, where NaN is greater than every number."""
-    a, b = aligned(a, b)
+    a, b = _pair(a, b)
     above = pc.greater_equal(a, b)
     return pc.or_(above, pc.is_nan(a)) if _may_be_nan(a) else above
 
@@ -120,12 +127,13 @@ def member(x: Datum, *items: Datum) -> Datum:
     """x IN (items): by hashing when all items are constants, else one comparison each."""
     if isinstance(x, pa.Scalar) or not all(isinstance(item, pa.Scalar) for item in items):
         return disjunction(*(equal(x, item) for item in items))
-    x, *items = aligned(x, *items)
-    values: list[Any] = [item for item in items if item.is_valid]
+    x, *constants = aligned(x, *items)
+    values = [item for item in constants if item.is_valid]
+    has_null = len(values) < len(constants)
     if pa.types.is_floating(x.type) and any(item.as_py() == 0 for item in values):
         values += [pa.scalar(0.0), pa.scalar(-0.0)]
     found = pc.is_in(x, value_set=pa.array([v.as_py() for v in values], x.type))
-    if len([item for item in items if item.is_valid]) < len(items):
+    if has_null:
         found = null_where(pc.invert(found), found)
     return null_where(pc.is_null(x), found)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.query.functions.comparison import equal, greater
+from querymesh.query.functions.comparison import aligned, equal, greater
 from querymesh.query.functions.spec import (
     Datum,
     Function,
@@ -22,11 +22,18 @@ from querymesh.query.types import Kind, kind_of
 
 def case(*args: Datum) -> Datum:
     """CASE WHEN args[0] THEN args[1] WHEN args[2] THEN args[3] ... ELSE the odd last one."""
-    pairs = list(zip(args[0::2], args[1::2], strict=False))
-    chosen = args[-1] if len(args) % 2 else pa.scalar(None, args[1].type)
-    for condition, value in reversed(pairs):
+    otherwise = args[-1] if len(args) % 2 else pa.scalar(None)
+    *values, chosen = aligned(*args[1::2], otherwise)
+    for condition, value in zip(
+        reversed(args[: 2 * len(values) : 2]), reversed(values), strict=True
+    ):
         chosen = pc.if_else(pc.fill_null(condition, False), value, chosen)
     return chosen
+
+
+def coalesce(*args: Datum) -> Datum:
+    """The first argument that is not NULL."""
+    return pc.coalesce(*aligned(*args))
 
 
 def spark_case(*args: str) -> str:
@@ -51,6 +58,7 @@ def case_rule(types: Sequence[pa.DataType]) -> Signature | None:
 
 def nullif(a: Datum, b: Datum) -> Datum:
     """NULL where a = b, else a."""
+    a, b = aligned(a, b)
     return null_where(equal(a, b), a)
 
 
@@ -61,7 +69,7 @@ def _extreme(first_wins: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum
         wins = pc.if_else(pc.is_null(b), pa.scalar(True), pc.fill_null(first_wins(a, b), False))
         return pc.if_else(wins, a, b)
 
-    return lambda *args: functools.reduce(pick, args)
+    return lambda *args: functools.reduce(pick, aligned(*args))
 
 
 _ONE_TYPE = "values of one type"
@@ -69,11 +77,9 @@ _ONE_TYPE = "values of one type"
 CONDITIONAL = (
     Function("case", (2, None), "booleans and values of one type", case_rule, case, spark_case),
     Function("if", (3, 3), "a boolean and two values of one type", case_rule, case, call("if")),
-    Function("coalesce", (1, None), _ONE_TYPE, together, pc.coalesce, call("coalesce"), True),
+    Function("coalesce", (1, None), _ONE_TYPE, together, coalesce, call("coalesce"), True),
     Function("nullif", (2, 2), _ONE_TYPE, together, nullif, call("nullif"), True),
-    Function(
-        "greatest", (2, None), _ONE_TYPE, together, _extreme(greater), call("greatest"), True
-    ),
+    Function("greatest", (2, None), _ONE_TYPE, together, _extreme(greater), call("greatest"), True),
     Function(
         "least",
         (2, None),

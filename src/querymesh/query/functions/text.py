@@ -23,7 +23,9 @@ from querymesh.query.types import Kind, kind_of
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
-def _cased(ascii_kernel: Callable[[Datum], Datum], whole: Callable[[str], str]) -> Callable[..., Datum]:
+def _cased(
+    ascii_kernel: Callable[[Datum], Datum], whole: Callable[[str], str]
+) -> Callable[..., Datum]:
     """Arrow's kernel for ASCII; Python's full case mapping for the rest, which equals Java's."""
 
     def compute(strings: Datum) -> Datum:
@@ -100,9 +102,9 @@ def replace(strings: Datum, search: Datum, replacement: Datum) -> Datum:
         if not search.as_py():
             return strings
         return pc.replace_substring(strings, search.as_py(), replacement.as_py())
-    return row_by_row(lambda s, f, t: s.replace(f, t) if f else s, pa.string(), *(
-        strings, search, replacement
-    ))
+    return row_by_row(
+        lambda s, f, t: s.replace(f, t) if f else s, pa.string(), *(strings, search, replacement)
+    )
 
 
 def concat(*args: Datum) -> Datum:

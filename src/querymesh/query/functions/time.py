@@ -12,21 +12,33 @@ from querymesh.query.types import Kind, compute_type, kind_of
 
 
 def _part(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
-    return lambda when: pc.cast(kernel(when), pa.int64())
+    def compute(when: Datum) -> Datum:
+        if pa.types.is_null(when.type):
+            return pc.cast(when, pa.int64())
+        return pc.cast(kernel(when), pa.int64())
+
+    return compute
 
 
 def _reads(kinds: set[Kind]) -> Rule:
     def rule(types: Sequence[pa.DataType]) -> Signature | None:
         (given,) = types
         if kind_of(given) is Kind.NULL:
-            return Signature((pa.date32(),), pa.int64())
+            return Signature((None,), pa.int64())
         return Signature((compute_type(given),), pa.int64()) if kind_of(given) in kinds else None
 
     return rule
 
 
 TIME = tuple(
-    Function(name, (1, 1), takes, _reads(kinds), _part(kernel), template(f"CAST({name}({{0}}) AS BIGINT)"))
+    Function(
+        name,
+        (1, 1),
+        takes,
+        _reads(kinds),
+        _part(kernel),
+        template(f"CAST({name}({{0}}) AS BIGINT)"),
+    )
     for names, kinds, takes in (
         (("year", "month", "day"), {Kind.DATE, Kind.TIMESTAMP}, "a date or a timestamp"),
         (("hour", "minute", "second"), {Kind.TIMESTAMP}, "a timestamp"),

@@ -1,0 +1,1 @@
+"""What it is worth: the measurements behind every number the documentation gives."""

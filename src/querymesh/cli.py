@@ -1,0 +1,244 @@
+"""The command line: demo, run, explain, bench, doctor.
+
+The library prints nothing; this module does. Errors of the package are one red message and exit
+code 1, wrong usage is exit code 2, and only a defect shows a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+import querymesh as qm
+from querymesh.cli_files import as_stream, load_functions, read_file, split_inputs, write_format
+from querymesh.spark.schema import arrow_schema
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class _Commands(TyperGroup):
+    """Turns the package's errors into a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except qm.QueryMeshError as problem:
+            err.print(Text(str(problem), style="red"))
+        except PySparkException as problem:
+            err.print(Text(_task_error(problem), style="red"))
+        raise typer.Exit(1)
+
+
+def _task_error(problem: PySparkException) -> str:
+    """What went wrong in a task, without Spark's traceback around it."""
+    text = str(problem)
+    ours = text.rfind("querymesh.errors.")
+    if ours < 0:
+        return f"Spark: {text.strip().splitlines()[0]}"
+    kind, _, message = text[ours + len("querymesh.errors.") :].partition(": ")
+    java = message.find("\n\n\tat ")
+    return message[:java].strip() if java > 0 else message.strip() or kind
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Different plans for different data, on Apache Spark.",
+)
+
+QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
+Functions = Annotated[
+    str | None, typer.Option(help="a module or file.py with the predicates the query calls")
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
+
+
+class Policy(StrEnum):
+    """Who decides the route."""
+
+    mesh = "mesh"
+    single = "single"
+
+
+class Engine(StrEnum):
+    """What runs it."""
+
+    auto = "auto"
+    native = "native"
+    fabric = "fabric"
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=1, help="how long the stream runs")] = 40,
+    report: Annotated[Path, typer.Option(help="where the HTML report goes")] = Path(
+        "querymesh-demo.html"
+    ),
+    json_file: JsonFile = None,
+) -> None:
+    """Watch a stream of stocks learn its mesh, then compare it with one order and plain Spark."""
+    from querymesh.demo.play import play
+
+    figures = play(qm.local_session(app_name="querymesh-demo"), seconds, report, out)
+    if json_file is not None:
+        _write_json(json_file, figures)
+
+
+@app.command()
+def run(
+    query: QueryFile,
+    inputs: Annotated[list[str], typer.Option("--input", help="Name=path, for each relation")],
+    output: Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")],
+    policy: Annotated[Policy, typer.Option(help="a mesh, or the best single order")] = Policy.mesh,
+    engine: Annotated[Engine, typer.Option(help="what runs it")] = Engine.auto,
+    checkpoint: Annotated[Path | None, typer.Option(help="of the stream")] = None,
+    mesh: Annotated[Path | None, typer.Option(help="a saved mesh to run with")] = None,
+    functions: Functions = None,
+    stream: Annotated[bool, typer.Option("--stream", help="read the source as a stream")] = False,
+) -> None:
+    """Run a query over files and write what it finds."""
+    if stream and checkpoint is None:
+        raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
+    if output.exists() and not stream:
+        raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
+    paths = split_inputs(inputs)
+    style = write_format(output)
+    asked = _query(query, functions)
+    plan = asked if mesh is None else qm.load(mesh, functions=asked.functions)
+    if isinstance(plan, qm.Mesh) and plan.query.sql.split() != asked.sql.split():
+        raise qm.MeshFileError(f"{mesh} was trained for another query: {plan.query.sql}")
+    spark = qm.local_session(app_name="querymesh-run")
+    data = _read(spark, paths)
+    if stream:
+        source = asked.bind({name: arrow_schema(df) for name, df in data.items()}).source.name
+        data = {
+            name: as_stream(df, paths[name]) if name.lower() == source.lower() else df
+            for name, df in data.items()
+        }
+    result = qm.run(
+        plan,
+        data,
+        policy=policy.value,
+        engine=engine.value,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+    )
+    _write(result, output, style, checkpoint)
+    _tell(result, output)
+
+
+@app.command()
+def explain(
+    query: QueryFile,
+    samples: Annotated[list[str], typer.Option("--sample", help="Name=path, for each relation")],
+    html: Annotated[Path | None, typer.Option(help="also write a page with plots")] = None,
+    functions: Functions = None,
+    save: Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")] = None,
+    seed: Annotated[int, typer.Option(help="of the sample and the search")] = 0,
+) -> None:
+    """Train a mesh on samples and show it: the tree, the routes, and what they save."""
+    paths = split_inputs(samples)
+    asked = _query(query, functions)
+    spark = qm.local_session(app_name="querymesh-explain")
+    mesh = qm.train(asked, _read(spark, paths), seed=seed)
+    out.print(Text(mesh.explain(html=html)), soft_wrap=True)
+    for path, what in ((html, "page"), (save, "mesh")):
+        if path is not None:
+            if what == "mesh":
+                mesh.save(path)
+            out.print(f"{what} written to {path}")
+
+
+@app.command()
+def bench(
+    what: Annotated[str, typer.Argument(help="where, or all")] = "all",
+    json_file: JsonFile = None,
+    quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
+    case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
+) -> None:
+    """Measure against plain Spark, the best single order and the class oracle."""
+    from querymesh.bench.where import run_where
+
+    if what not in ("where", "all"):
+        raise typer.BadParameter(f"there is no benchmark {what!r}: choose where or all")
+    findings = run_where(quick, case, lambda line: out.print(Text(str(line)), soft_wrap=True))
+    if json_file is not None:
+        _write_json(json_file, findings)
+
+
+@app.command()
+def doctor() -> None:
+    """Check what a run needs: Python, Java, the packages, and a small real Spark job."""
+    from querymesh.report.doctor import checks
+
+    problems = 0
+    for check in checks():
+        mark, style = ("ok", "green") if check.ok else ("problem", "red")
+        out.print(Text.assemble((f"{mark:<8}", style), f"{check.name:<12} {check.found}"))
+        if not check.ok:
+            problems += 1
+            out.print(Text(f"{'':8}remedy: {check.remedy}"))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _query(path: Path, functions: str | None) -> qm.Query:
+    text = path.read_text(encoding="utf-8").strip().rstrip(";")
+    return qm.query(text, functions=load_functions(functions))
+
+
+def _read(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
+    return {name: read_file(spark, path) for name, path in paths.items()}
+
+
+def _write(result: DataFrame, output: Path, style: str, checkpoint: Path | None) -> None:
+    if not result.isStreaming:
+        result.write.format(style).option("header", "true").save(str(output))
+        return
+    writer = result.writeStream.format(style).option("header", "true").outputMode("append")
+    started = (
+        writer.option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(str(output))
+    )
+    started.awaitTermination()
+
+
+def _tell(result: DataFrame, output: Path) -> None:
+    from querymesh.report.run_text import metrics_text
+
+    done = qm.metrics(result)
+    if done.engine == "fabric":
+        out.print(Text(metrics_text(done.metrics, done.mesh, done.versions[-1][0])), soft_wrap=True)
+    else:
+        out.print(Text(f"ran in Catalyst on {len(done.mesh.routes)} route(s): {done.mesh.why}"))
+    out.print(f"result written to {output}")
+
+
+def _write_json(path: Path, figures: object) -> None:
+    try:
+        path.write_text(json.dumps(figures, indent=2, default=str) + "\n", encoding="utf-8")
+    except OSError as problem:
+        raise qm.QueryMeshError(f"cannot write {path}: {problem.strerror}") from problem
+
+
+def main() -> None:
+    """The `querymesh` command."""
+    # PySpark logs an analysis error as a page of JSON before it raises it; we print its message.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    app(prog_name="querymesh")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The demo from beginning to end: the stream, the comparison, the table and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from querymesh.demo import market
+from querymesh.demo.compare import compare
+from querymesh.demo.predicates import FUNCTIONS
+from querymesh.demo.stream import stream
+from querymesh.optimize.mesh import Mesh
+from querymesh.query.parse import query
+from querymesh.report.comparison import Comparison, per_row
+from querymesh.report.figures import times
+from querymesh.report.html import write_mesh_page
+from querymesh.report.progress import BatchProgress, ProgressLines
+from querymesh.report.run_text import metrics_text
+from querymesh.report.text import mesh_text
+from querymesh.spark.run import train
+
+SEED = 2012
+ROWS = 60_000
+ROUNDS = 3
+
+
+def play(
+    spark: SparkSession,
+    seconds: float,
+    report: Path,
+    console: Console,
+    rows: int = ROWS,
+    rounds: int = ROUNDS,
+) -> dict[str, Any]:
+    """Show everything on the console, write the page, and return the figures for programs."""
+    console.print(Text("Bullish stocks in the news: a query that learns while it runs\n", "bold"))
+    console.print(Text(market.SQL, "cyan"), soft_wrap=True)
+    console.print(
+        "\nNews and StreetResearch are look-up tables as of now; the paper's windows are left out."
+        "\nThe stream starts with nothing known: one route, the order as written.\n"
+    )
+    lines = ProgressLines(console)
+
+    def learned(mesh: Mesh) -> None:
+        title = "learned, and switched without a restart"
+        console.print(Panel(Text(mesh_text(mesh)), title=title, border_style="green"))
+        lines.interrupted()
+
+    streamed = stream(spark, seconds, SEED, lines.show, learned)
+    live = streamed.run
+    version, mesh = live.versions[-1]
+    if mesh.sample_rows == 0:
+        mesh = _trained(console)
+    console.print(Text("\nThe stream in figures\n", "bold"))
+    console.print(Text(metrics_text(live.metrics, live.mesh, version)), soft_wrap=True)
+    console.print(
+        Text(f"\nComparing on {rows:,} fresh ticks as a batch, {rounds} interleaved rounds", "bold")
+    )
+    comparison = compare(spark, mesh, rows, rounds, SEED + 1)
+    console.print(_table(comparison))
+    console.print(_verdict(comparison), soft_wrap=True)
+    title = "Bullish stocks in the news"
+    write_mesh_page(mesh, report, live.metrics, comparison, streamed.batches, title, version)
+    console.print(f"report written to {report}", soft_wrap=True)
+    return _figures(mesh, comparison, streamed.batches)
+
+
+def _trained(console: Console) -> Mesh:
+    """For a stream too short to learn: a mesh from a sample of the same ticks."""
+    console.print("The stream ended before it had learned: training on a sample instead.")
+    inputs = {
+        "Stock": market.ticks(2000, SEED),
+        "News": market.news(SEED),
+        "StreetResearch": market.research(SEED),
+    }
+    return train(query(market.SQL, functions=FUNCTIONS), inputs, seed=SEED)
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table()
+    table.add_column("contender")
+    table.add_column("how it runs", style="dim")
+    for head in ("median s", "× mesh's time", "predicate calls a row", "rows out"):
+        table.add_column(head, justify="right")
+    for c in comparison.contenders:
+        work = per_row(c.evaluations, comparison.rows)
+        table.add_row(
+            c.name,
+            c.how,
+            f"{median(c.seconds):.2f}",
+            times(comparison.ratio(c)),
+            "–" if work is None else f"{work:.2f}",
+            f"{c.rows_out:,}",
+        )
+    control = median(comparison.control_seconds)
+    table.add_row(
+        "mesh, again", "the control: same code", f"{control:.2f}", times(comparison.control), "", ""
+    )
+    return table
+
+
+def _verdict(comparison: Comparison) -> Text:
+    if not comparison.same_results:
+        return Text("The contenders gave DIFFERENT results: this is a defect.", "red")
+    return Text("All contenders gave the same rows (count and hash).", "green")
+
+
+def _figures(mesh: Mesh, comparison: Comparison, batches: list[BatchProgress]) -> dict[str, Any]:
+    return {
+        "seed": SEED,
+        "mesh": {
+            "routes": [list(route) for route in mesh.routes],
+            "expected_us": mesh.expected_us,
+            "single_us": mesh.single_us,
+            "bound_us": mesh.bound_us,
+            "gain": mesh.gain,
+            "why": mesh.why,
+        },
+        "stream": [batch.as_json() for batch in batches],
+        "comparison": comparison.as_json(),
+    }

@@ -1,0 +1,126 @@
+"""The streaming half of the demo: a query that starts with nothing known, and learns as it runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic, sleep
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from querymesh.demo import market
+from querymesh.demo.predicates import FUNCTIONS
+from querymesh.errors import QueryMeshError
+from querymesh.optimize.mesh import Mesh
+from querymesh.query.parse import query
+from querymesh.report.progress import BatchProgress, batch_progress
+from querymesh.spark.live import LiveRun, metrics
+from querymesh.spark.run import run
+
+ROWS_PER_BATCH = 12_000
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What the stream left behind."""
+
+    run: LiveRun
+    batches: list[BatchProgress]
+
+
+def stream(
+    spark: SparkSession,
+    seconds: float,
+    seed: int,
+    on_batch: Callable[[BatchProgress], None],
+    on_mesh: Callable[[Mesh], None],
+) -> Streamed:
+    """Run the stocks query for so many seconds; `on_mesh` hears of a mesh once a batch used it."""
+    inputs = {
+        "Stock": market.tick_stream(spark, ROWS_PER_BATCH, seed),
+        "News": market.news(seed),
+        "StreetResearch": market.research(seed),
+    }
+    with tempfile.TemporaryDirectory(prefix="querymesh-demo-") as checkpoint:
+        found = run(query(market.SQL, functions=FUNCTIONS), inputs, checkpoint=checkpoint)
+        live = metrics(found)
+        running = (
+            found.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime="1 second")
+            .start()
+        )
+        try:
+            batches = _watch(running, live, seconds, on_batch, on_mesh)
+        finally:
+            _stop(spark, running)
+    return Streamed(live, batches)
+
+
+def _stop(spark: SparkSession, running: StreamingQuery) -> None:
+    """Stop quietly: tasks of a batch that has just begun are killed, and would say so at length."""
+    level = spark.conf.get("spark.log.level", "ERROR") or "ERROR"
+    spark.sparkContext.setLogLevel("OFF")
+    running.stop()
+    spark.sparkContext.setLogLevel(level)
+
+
+def _watch(
+    running: StreamingQuery,
+    live: LiveRun,
+    seconds: float,
+    on_batch: Callable[[BatchProgress], None],
+    on_mesh: Callable[[Mesh], None],
+) -> list[BatchProgress]:
+    """Follow Spark's progress reports until a batch ends after so many seconds.
+
+    The clock starts when the first batch is done: before, workers start and modules are imported.
+    """
+    batches: list[BatchProgress] = []
+    meter = _Meter(live)
+    until: float | None = None
+    while True:
+        problem = running.exception()
+        if problem is not None:
+            raise QueryMeshError(f"the demo's stream stopped: {problem}")
+        for report in running.recentProgress:
+            if report["batchId"] < len(batches) or not report["numInputRows"]:
+                continue
+            version, evaluations_per_row = meter.since_last()
+            mesh = dict(live.versions)[version]
+            if batches and version != batches[-1].version:
+                on_mesh(mesh)
+            batches.append(batch_progress(report, evaluations_per_row, version, len(mesh.routes)))
+            on_batch(batches[-1])
+            until = until or monotonic() + seconds
+            if monotonic() >= until:
+                return batches
+        sleep(POLL_SECONDS)
+
+
+class _Meter:
+    """What the run did since it was last asked.
+
+    Tasks report while this reads, so it works on copies, which are whole under the interpreter's
+    lock.
+    """
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._rows = 0
+        self._evaluations = 0
+        self._version = 0
+
+    def since_last(self) -> tuple[int, float | None]:
+        """The newest mesh version that met rows, and evaluations a row."""
+        metrics = self._live.metrics
+        evaluations = sum(visits.evaluations for visits in list(metrics.visits.values()))
+        by_version = dict(metrics.leaf_rows)
+        rows = sum(by_version.values())
+        self._version = max((version for version, _ in by_version), default=0)
+        new_rows, new_evaluations = rows - self._rows, evaluations - self._evaluations
+        self._rows, self._evaluations = rows, evaluations
+        return self._version, new_evaluations / new_rows if new_rows else None

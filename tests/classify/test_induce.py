@@ -1,0 +1,116 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
+
+from querymesh.classify.attributes import choose_attributes
+from querymesh.classify.gain import chance_of_gain, entropy_bits, information_gain
+from querymesh.classify.induce import Growth, induce
+from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves, leaves_of
+
+
+def grown(table: pa.Table, labels, weights=None, **growth):
+    attributes, _ = choose_attributes(table)
+    codes = [a.codes(table[a.name].combine_chunks()) for a in attributes]
+    labels = np.asarray(labels, dtype=np.int64)
+    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=float)
+    return induce(attributes, codes, labels, weights, Growth(**growth))
+
+
+def predicted(tree, table):
+    out = np.zeros(table.num_rows, dtype=np.int64)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    reached = leaves_of(tree, columns.__getitem__, table.num_rows)
+    for (leaf, _), rows in zip(leaves(tree), reached, strict=True):
+        out[rows] = leaf.label
+    return out
+
+
+def test_the_first_split_is_the_one_scikit_learn_finds():
+    rng = np.random.default_rng(0)
+    x = np.round(rng.uniform(0, 1, (60, 3)), 3)
+    labels = (x[:, 1] > 0.4).astype(int) ^ (rng.random(60) < 0.1)
+    table = pa.table({f"x{j}": x[:, j] for j in range(3)})
+    oracle = DecisionTreeClassifier(criterion="entropy", max_depth=1).fit(x, labels).tree_
+    tree = grown(table, labels, max_leaves=2)
+    assert isinstance(tree, Split)
+    assert tree.test.attribute == f"x{oracle.feature[0]}"
+    left = x[:, oracle.feature[0]] <= oracle.threshold[0]
+    assert ((x[:, oracle.feature[0]] <= tree.test.value) == left).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("pqrst")), min_size=1, max_size=60))
+@settings(max_examples=50)
+def test_labels_that_are_a_function_of_the_content_are_told_without_error(rows):
+    table = pa.table(
+        {"n": pa.array([n for n, _ in rows]), "s": pa.array([s for _, s in rows])}
+    )
+    labels = [(n + "pqrst".index(s)) % 3 for n, s in rows]
+    tree = grown(table, labels, max_leaves=100)
+    unexplained = predicted(tree, table) != labels
+    seen = {}
+    for row, label in zip(rows, labels, strict=True):
+        seen.setdefault(row, label)
+    # Greedy gain may stop at an XOR it cannot see; where it did split it must be consistent.
+    assert unexplained.mean() <= 0.5
+    assert len(list(leaves(tree))) <= len(seen)
+
+
+def test_weights_count_as_that_many_tuples():
+    table = pa.table({"k": ["a", "a", "b", "b"]})
+    light = grown(table, [0, 1, 1, 1], weights=[1, 9, 1, 1], max_leaves=1)
+    heavy = grown(table, [0, 1, 1, 1], weights=[9, 1, 1, 1], max_leaves=1)
+    assert (light, heavy) == (Leaf(1), Leaf(0))
+
+
+def test_sets_of_categories_become_one_test_and_the_rest_goes_where_most_went():
+    table = pa.table({"k": ["a", "b", "c", "d"] * 10})
+    tree = grown(table, [0, 1, 0, 1] * 10)
+    assert isinstance(tree, Split)
+    assert isinstance(tree.test, Member)
+    assert set(tree.test.values) in ({"a", "c"}, {"b", "d"})
+
+
+def test_null_can_be_the_reason():
+    table = pa.table({"x": pa.array([None, 1.5, None, 2.5, 3.5] * 8)})
+    tree = grown(table, [1, 0, 1, 0, 0] * 8)
+    assert isinstance(tree, Split)
+    assert tree.test == Missing("x")
+
+
+def test_null_beside_numbers_goes_with_the_side_it_behaves_like():
+    values = [None, 1.5, 9.5, 1.0, 9.0] * 8
+    tree = grown(pa.table({"x": pa.array(values)}), [1, 0, 1, 0, 1] * 8)
+    assert isinstance(tree.test, Threshold)
+    assert not tree.test.null
+    assert predicted(tree, pa.table({"x": pa.array(values)})).tolist() == [1, 0, 1, 0, 1] * 8
+
+
+def test_exhausted_leaves_take_the_majority():
+    table = pa.table({"k": ["a", "a", "a", "b", "b", "b"] * 5})
+    tree = grown(table, [0, 0, 1, 1, 1, 1] * 5)
+    assert {leaf.label for leaf, _ in leaves(tree)} == {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_is_not_worth_a_split(seed):
+    rng = np.random.default_rng(seed)
+    table = pa.table({f"x{j}": rng.normal(size=600) for j in range(5)} | {
+        "k": pa.array(rng.choice(list("abcdefgh"), 600))
+    })
+    tree = grown(table, rng.integers(0, 4, 600), chance=0.001)
+    assert len(list(leaves(tree))) == 1
+
+
+def test_entropy_and_gain_are_those_of_the_textbook():
+    assert entropy_bits(np.array([[4.0, 0.0]]))[0] == 0
+    assert information_gain(np.array([[2.0, 0.0]]), np.array([[0.0, 2.0]]))[0] == 4.0
+    assert information_gain(np.array([[1.0, 1.0]]), np.array([[1.0, 1.0]]))[0] == 0.0
+
+
+def test_chance_is_near_one_for_no_gain_and_tiny_for_a_large_one():
+    assert chance_of_gain(0.0, 3, 10) == 1.0
+    assert chance_of_gain(1.0, 3, 10) == 1.0
+    assert chance_of_gain(80.0, 3, 10) < 1e-12

@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from querymesh.classify.tree import (
+    Leaf,
+    Member,
+    Missing,
+    Split,
+    Threshold,
+    answers,
+    attributes_of,
+    leaves_of,
+    test_expr,
+    test_text,
+)
+from querymesh.query.evaluate import evaluate
+
+test_expr.__test__ = test_text.__test__ = False  # functions of the tree, not tests
+
+NUMBERS = st.lists(st.none() | st.floats() | st.just(2.0), max_size=20)
+TESTS = st.one_of(
+    st.builds(Threshold, st.just("x"), st.floats(-3, 3), st.booleans()), st.just(Missing("x"))
+)
+
+
+@given(NUMBERS, TESTS)
+def test_the_numpy_and_the_expression_form_of_a_numeric_test_agree(values, test):
+    column = pa.array(values, pa.float64())
+    expected = evaluate(test_expr(test), lambda _: column, len(column), {})
+    assert expected.null_count == 0
+    assert answers(test, column).tolist() == expected.to_pylist()
+
+
+@given(
+    st.lists(st.none() | st.sampled_from("abcz"), max_size=20),
+    st.lists(st.sampled_from("abc"), min_size=1, unique=True),
+)
+def test_both_forms_of_a_membership_test_agree(values, wanted):
+    column = pa.array(values, pa.string())
+    test = Member("x", tuple(wanted))
+    expected = evaluate(test_expr(test), lambda _: column, len(column), {})
+    assert answers(test, column).tolist() == expected.to_pylist()
+
+
+def test_null_nan_and_values_never_seen_have_a_place():
+    column = pa.array([1.0, None, math.nan])
+    assert answers(Threshold("x", 2.0, True), column).tolist() == [True, True, False]
+    assert answers(Threshold("x", 2.0, False), column).tolist() == [True, False, False]
+    text = pa.array(["new", None, "a"])
+    assert answers(Member("x", ("a",)), text).tolist() == [False, False, True]
+    assert answers(Missing("x"), text).tolist() == [False, True, False]
+
+
+def test_every_row_reaches_exactly_one_leaf():
+    tree = Split(
+        Threshold("x", 0.5, False),
+        Split(Member("k", ("a",)), Leaf(0), Leaf(1)),
+        Split(Missing("x"), Leaf(2), Leaf(0)),
+    )
+    columns = {"x": pa.array([0.1, 0.9, None, 0.2]), "k": pa.array(["a", "a", "b", "b"])}
+    reached = [rows.tolist() for rows in leaves_of(tree, columns.__getitem__, 4)]
+    assert reached == [[0], [3], [2], [1]]
+    assert attributes_of(tree) == {"x", "k"}
+    assert [r.tolist() for r in leaves_of(Leaf(0), columns.__getitem__, 2)] == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("test", "yes", "no"),
+    [
+        (Threshold("price", 10.5, False), "price <= 10.5", "price > 10.5"),
+        (Threshold("price", 10.5, True), "price <= 10.5 or NULL", "price > 10.5"),
+        (Member("k", ("a", "b")), "k in {a, b}", "k not in {a, b}"),
+        (Member("k", tuple(range(9))), "k in {0, 1, 2, 3, 4, 5, … 3 more}", None),
+        (Missing("k"), "k is NULL", "k is not NULL"),
+    ],
+)
+def test_a_test_reads_as_its_answer(test, yes, no):
+    assert test_text(test) == yes
+    if no:
+        assert test_text(test, answer=False) == no
+
+
+def test_integer_columns_meet_thresholds_and_sets():
+    column = pa.array([1, 2, None, 300], pa.int16())
+    assert answers(Threshold("x", 2.5, False), column).tolist() == [True, True, False, False]
+    assert answers(Member("x", (2, 300)), column).tolist() == [False, True, False, True]
+    assert np.asarray(answers(Member("x", (2,)), column)).dtype == bool

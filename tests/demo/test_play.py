@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from querymesh.demo.play import play
+
+
+def test_the_demo_streams_compares_and_writes_its_page(spark: SparkSession, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    page = tmp_path / "demo.html"
+    console = Console(file=screen, width=140)
+    figures = play(spark, 3, page, console, rows=4000, rounds=2)
+    shown = screen.getvalue()
+    assert "processedRowsPerSecond" in shown
+    assert "same rows" in shown
+    assert page.stat().st_size > 20_000
+    comparison = json.loads(json.dumps(figures))["comparison"]
+    assert comparison["same_results"]
+    calls = {c["name"]: c["evaluations_per_row"] for c in comparison["contenders"]}
+    assert calls["mesh"] <= calls["best single order"] <= calls["plain Spark"]

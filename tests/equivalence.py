@@ -1,0 +1,249 @@
+"""Random queries, data and meshes, and DuckDB's answer: what every engine and router must equal.
+
+Conditions come in two spellings, ours and DuckDB's, because the oracle must not share our code.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import strategies as st
+
+import querymesh as qm
+from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves
+from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("a", pa.int32()),
+        ("b", pa.float64()),
+        ("s", pa.string()),
+        ("g", pa.string()),
+        ("ok", pa.bool_()),
+    ]
+)
+SECTORS = pa.schema([("g", pa.string()), ("region", pa.string()), ("weight", pa.int64())])
+PRICES = pa.schema([("g", pa.string()), ("a", pa.int64()), ("price", pa.float64())])
+REGIONS = pa.schema([("region", pa.string()), ("zone", pa.int32())])
+
+VALUES = {
+    "id": st.integers(-(2**62), 2**62),
+    "a": st.none() | st.integers(-3, 12),
+    "b": st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.25, 1e300, math.nan, math.inf]),
+    "s": st.none() | st.sampled_from(["", "abc", "a%b", "zebra", "Ä", "line\nbreak", "x_y"]),
+    "g": st.none() | st.sampled_from(["tech", "farm", "mine"]),
+    "ok": st.none() | st.booleans(),
+    "region": st.none() | st.sampled_from(["EU", "US"]),
+    "weight": st.none() | st.integers(0, 5),
+    "price": st.none() | st.sampled_from([0.5, 2.0, math.nan]),
+    "zone": st.none() | st.integers(0, 2),
+}
+
+
+def is_even(a: pa.Array) -> pa.Array:
+    return pc.equal(pc.bit_wise_and(a, pa.scalar(1, a.type)), pa.scalar(0, a.type))
+
+
+def short_text(value: str | None) -> bool | None:
+    return None if value is None else len(value) < 4
+
+
+FUNCTIONS = {
+    "is_even": qm.predicate(is_even, columns=["a"], name="is_even"),
+    "short_text": qm.predicate(short_text, columns=["s"], name="short_text", vectorised=False),
+    "half": qm.function(lambda b: pc.divide(b, 2.0), returns=pa.float64(), name="half"),
+}
+
+CONDITIONS = [
+    ("s.a > 3", "s.a > 3"),
+    ("s.a <= s.b", "s.a <= s.b"),
+    ("s.b = s.b", "s.b = s.b"),
+    ("s.b >= 1.5", "s.b >= CAST(1.5 AS DOUBLE)"),
+    ("s.s LIKE '%b%'", "s.s LIKE '%b%'"),
+    ("s.s LIKE 'a\\\\%b'", "s.s = 'a%b'"),
+    ("s.s RLIKE '^[a-z]+$'", "regexp_matches(s.s, '^[a-z]+$')"),
+    ("s.g IN ('tech', 'farm')", "s.g IN ('tech', 'farm')"),
+    ("s.a NOT IN (1, 2, NULL)", "s.a NOT IN (1, 2, NULL)"),
+    ("s.a BETWEEN 0 AND 6", "s.a BETWEEN 0 AND 6"),
+    ("NOT (s.ok OR s.a = 2)", "NOT (s.ok OR s.a = 2)"),
+    ("s.s IS NOT NULL", "s.s IS NOT NULL"),
+    ("10 / s.a > 2", "CASE WHEN s.a = 0 THEN NULL ELSE 10.0::DOUBLE / s.a END > 2"),
+    ("s.a % 3 = 1", "s.a % 3 = 1"),
+    (
+        "CASE WHEN s.ok THEN s.a ELSE 5 END >= 5",
+        "CASE WHEN s.ok THEN s.a ELSE 5 END >= 5",
+    ),
+    ("coalesce(s.g, 'tech') = 'tech'", "coalesce(s.g, 'tech') = 'tech'"),
+    ("length(s.s) + s.a > 4", "length(s.s) + s.a > 4"),
+    ("upper(s.s) <> 'ABC'", "upper(s.s) <> 'ABC'"),
+]
+PYTHON_CONDITIONS = [
+    ("is_even(s.a)", "(s.a & 1) = 0"),
+    ("short_text(s.s)", "length(s.s) < 4"),
+    ("half(s.b) < 1", "s.b / 2 < 1"),
+    ("NOT is_even(s.a)", "NOT ((s.a & 1) = 0)"),
+]
+SECTOR_CONDITIONS = [
+    ("t.weight > 1", "t.weight > 1"),
+    ("t.weight < s.a", "t.weight < s.a"),
+]
+PRICE_CONDITIONS = [("p.price > s.b", "p.price > s.b")]
+
+
+@dataclass
+class Case:
+    """A query in both spellings, with its data."""
+
+    ours: str
+    oracle: str
+    inputs: dict[str, pa.Table]
+    python: bool
+    lookups: bool
+
+    @property
+    def query(self) -> qm.Query:
+        return qm.query(self.ours, functions=FUNCTIONS)
+
+    @property
+    def bound(self):
+        return self.query.bind({name: table.schema for name, table in self.inputs.items()})
+
+    def expected(self) -> Counter:
+        with duckdb.connect() as connection:
+            for name, table in self.inputs.items():
+                connection.register(name, table)
+            return as_multiset(connection.sql(self.oracle).to_arrow_table())
+
+
+def as_multiset(table: pa.Table) -> Counter:
+    return Counter(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+
+@st.composite
+def tables(draw, schema, most):
+    rows = draw(
+        st.lists(st.tuples(*(VALUES[field.name] for field in schema)), max_size=most)
+    )
+    columns = [
+        pa.array([row[k] for row in rows], field.type) for k, field in enumerate(schema)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@st.composite
+def cases(draw, python=True, lookups=True, most=30) -> Case:
+    """A select-project-join query of up to five conditions and three look-ups."""
+    pool = CONDITIONS + (PYTHON_CONDITIONS if python else [])
+    chosen = draw(st.lists(st.sampled_from(pool), max_size=5, unique=True))
+    relations, inputs = ["Src s"], {"Src": draw(tables(SCHEMA, most))}
+    columns = "s.id, s.a, s.b, s.s, s.ok"
+    joins = set()
+    if lookups and draw(st.booleans()):
+        joins.add("t")
+        relations.append("Sectors t")
+        inputs["Sectors"] = draw(tables(SECTORS, 8))
+        chosen.append(("s.g = t.g", "s.g = t.g"))
+        chosen += draw(st.lists(st.sampled_from(SECTOR_CONDITIONS), max_size=2, unique=True))
+        columns += ", t.region, t.weight"
+        if draw(st.booleans()):
+            relations.append("Regions r")
+            inputs["Regions"] = draw(tables(REGIONS, 5))
+            chosen.append(("r.region = t.region", "r.region = t.region"))
+            columns += ", r.zone"
+    if lookups and draw(st.booleans()):
+        joins.add("p")
+        relations.append("Prices p")
+        inputs["Prices"] = draw(tables(PRICES, 8))
+        chosen += [("p.g = s.g", "p.g = s.g"), ("p.a = s.a", "p.a = s.a")]
+        chosen += draw(st.lists(st.sampled_from(PRICE_CONDITIONS), max_size=1))
+        columns += ", p.price"
+    chosen = draw(st.permutations(chosen))
+    columns += ", s.a * 2 + 1 AS twice"
+    spelled = [
+        f"SELECT {columns} FROM {', '.join(relations)}"
+        + (" WHERE " + " AND ".join(f"({c[side]})" for c in chosen) if chosen else "")
+        for side in (0, 1)
+    ]
+    uses_python = any(c in PYTHON_CONDITIONS for c in chosen)
+    return Case(spelled[0], spelled[1], inputs, uses_python, bool(joins))
+
+
+TESTS = st.one_of(
+    st.builds(Threshold, st.sampled_from(["a", "b", "id"]), st.floats(-5, 9), st.booleans()),
+    st.builds(
+        Member,
+        st.just("g"),
+        st.lists(st.sampled_from(["tech", "farm", "mine"]), min_size=1, unique=True).map(tuple),
+    ),
+    st.builds(Member, st.just("a"), st.just((1, 2, 7))),
+    st.builds(Member, st.just("ok"), st.just((True,))),
+    st.builds(Missing, st.sampled_from(["a", "s", "g"])),
+)
+
+
+@st.composite
+def trees(draw, depth=3):
+    if depth == 0 or draw(st.booleans()):
+        return Leaf(0)
+    return Split(draw(TESTS), draw(trees(depth - 1)), draw(trees(depth - 1)))
+
+
+@dataclass
+class _Numbering:
+    next: int = field(default=0)
+
+    def __call__(self, tree):
+        if isinstance(tree, Leaf):
+            self.next += 1
+            return Leaf(self.next - 1)
+        return Split(tree.test, self(tree.yes), self(tree.no))
+
+
+def random_mesh(draw, bound) -> Mesh:
+    """Any tree with any allowed route at each leaf: what training could never be trusted to cover."""
+    tree = _Numbering()(draw(trees()))
+    count = len(list(leaves(tree)))
+    routes = tuple(random_route(draw, bound.precedence) for _ in range(count))
+    operators = tuple(OperatorStats(op.name, op.after, 1.0, 0.5) for op in bound.operators)
+    stats = tuple(LeafStats(1 / count, 1.0, 1.0) for _ in range(count))
+    return Mesh(
+        bound.query, operators, tree, routes, stats, routes[0], 1.0, 1.0, 1.0, 1, (), "random"
+    )
+
+
+def random_route(draw, after):
+    waiting, route = set(range(1, len(after) + 1)), []
+    while waiting:
+        ready = sorted(k for k in waiting if not after[k - 1] & waiting)
+        route.append(draw(st.sampled_from(ready)))
+        waiting.remove(route[-1])
+    return tuple(route)
+
+
+def in_batches(table: pa.Table, size: int):
+    return table.to_batches(max_chunksize=size) if table.num_rows else []
+
+
+def rows_of(rng: np.random.Generator, count: int) -> pa.Table:
+    """A larger source table without hypothesis, for streams."""
+    def pick(values, share_null=0.1):
+        chosen = rng.choice(np.array(values, dtype=object), count)
+        chosen[rng.random(count) < share_null] = None
+        return chosen.tolist()
+
+    return pa.table(
+        {
+            "id": list(range(count)),
+            "a": pick(range(-3, 12)),
+            "b": pick([0.0, 1.5, -2.25, math.nan]),
+            "s": pick(["", "abc", "zebra", "x_y"]),
+            "g": pick(["tech", "farm", "mine"]),
+            "ok": pick([True, False]),
+        },
+        schema=SCHEMA,
+    )

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+from profiles import three_classes
+
+import querymesh as qm
+from querymesh.cost.mesh import Overheads
+from querymesh.errors import MeshFileError
+from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
+from querymesh.optimize.train import train_mesh, untrained_mesh
+
+FUNCTIONS = {"slow": qm.predicate(lambda x: x, columns=["x"], name="slow")}
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    query = qm.query("SELECT * FROM t WHERE slow(x) AND y > 1 AND z < 2", functions=FUNCTIONS)
+    return train_mesh(query, three_classes(), Overheads(0.005, 20.0, 10_000))
+
+
+def test_a_mesh_comes_back_as_it_was_saved(mesh, tmp_path):
+    mesh.save(tmp_path / "mesh.json")
+    again = qm.load(tmp_path / "mesh.json", functions=FUNCTIONS)
+    assert again.tree == mesh.tree
+    assert (again.routes, again.leaves, again.operators) == (
+        mesh.routes,
+        mesh.leaves,
+        mesh.operators,
+    )
+    assert again.query.sql == mesh.query.sql
+    assert mesh_to_json(again) == mesh_to_json(mesh)
+
+
+def test_an_untrained_mesh_can_be_stored_too():
+    mesh = untrained_mesh(qm.query("SELECT * FROM t WHERE a > 1"), ("a > 1",), (frozenset(),))
+    assert mesh_to_json(mesh_from_json(mesh_to_json(mesh))) == mesh_to_json(mesh)
+
+
+def test_a_missing_function_is_named(mesh, tmp_path):
+    mesh.save(tmp_path / "mesh.json")
+    with pytest.raises(MeshFileError, match="calls slow: give functions="):
+        qm.load(tmp_path / "mesh.json")
+
+
+def damage(**changes):
+    def change(content):
+        content.update(changes)
+
+    return change
+
+
+def drop(key):
+    return lambda content: content.pop(key)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (damage(version=2), "upgrade QueryMesh"),
+        (damage(format="other"), "not a saved mesh"),
+        (drop("tree"), "'tree' is missing"),
+        (damage(tree={"route": 9}), "a leaf points to a route"),
+        (damage(tree={"test": {"attribute": "k"}, "yes": 1, "no": 2}), "neither 'at_most'"),
+        (damage(routes=[[1, 1, 2]]), "is not an order of the 3 operators"),
+        (damage(routes="1,2,3"), "not of type list"),
+        (damage(routes=[[1, 2, "3"]]), "not an operator index"),
+        (damage(leaves=[]), "leaves, but 0 are described"),
+        (damage(sample_rows="many"), "not of type int"),
+        (damage(expected_us="cheap"), "not a number"),
+        (damage(sql="SELEC * FROM"), "(?s).*"),
+        (damage(operators=[3]), "not a JSON object"),
+    ],
+)
+def test_a_tampered_file_is_refused_by_name(mesh, tmp_path, change, message):
+    content = json.loads(mesh_to_json(mesh))
+    change(content)
+    path = tmp_path / "mesh.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(MeshFileError, match=message) as caught:
+        qm.load(path, functions=FUNCTIONS)
+    assert str(path) in str(caught.value)
+
+
+def test_a_route_that_breaks_precedence_is_refused(mesh):
+    content = json.loads(mesh_to_json(mesh))
+    content["operators"][0]["after"] = [2, 3]
+    content["routes"] = [[1, 2, 3]] * len(content["routes"])
+    with pytest.raises(MeshFileError, match="before operator 2, which must come earlier"):
+        mesh_from_json(json.dumps(content), FUNCTIONS)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00"])
+def test_what_is_no_mesh_at_all_is_refused(tmp_path, text):
+    path = tmp_path / "mesh.json"
+    path.write_text(text)
+    with pytest.raises(MeshFileError):
+        qm.load(path)
+    with pytest.raises(MeshFileError, match="cannot read"):
+        qm.load(tmp_path / "absent.json")

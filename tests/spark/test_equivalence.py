@@ -1,0 +1,45 @@
+"""Native = fabric = DuckDB, on a real session, for queries, data and meshes nobody chose."""
+
+import pytest
+from equivalence import as_multiset, cases, random_mesh
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import querymesh as qm
+
+ON_SPARK = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def frames(spark, case, partitions=2):
+    return {
+        name: spark.createDataFrame(table).repartition(partitions)
+        for name, table in case.inputs.items()
+    }
+
+
+def answer(out):
+    return as_multiset(out.toArrow())
+
+
+@ON_SPARK
+@given(cases(), st.data())
+def test_any_mesh_on_the_fabric_engine_equals_duckdb(spark, case, data):
+    mesh = random_mesh(data.draw, case.bound)
+    assert answer(qm.run(mesh, frames(spark, case), engine="fabric")) == case.expected()
+
+
+@ON_SPARK
+@given(cases(python=False, lookups=False), st.data())
+def test_any_mesh_on_the_native_engine_equals_duckdb(spark, case, data):
+    mesh = random_mesh(data.draw, case.bound)
+    assert answer(qm.run(mesh, frames(spark, case), engine="native")) == case.expected()
+
+
+@pytest.mark.parametrize("policy", ["mesh", "single"])
+@settings(parent=ON_SPARK, max_examples=6)
+@given(case=cases(most=80))
+def test_an_untrained_query_trains_itself_and_equals_duckdb(spark, policy, case):
+    out = qm.run(case.query, frames(spark, case), policy=policy)
+    assert answer(out) == case.expected()

@@ -1,0 +1,201 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
+from pyspark.sql import functions as F
+
+import querymesh as qm
+from querymesh.classify.tree import Leaf
+
+
+@pytest.fixture(scope="module")
+def people(spark):
+    return spark.createDataFrame(rows_of(np.random.default_rng(1), 3000)).repartition(2).cache()
+
+
+def rows(df):
+    return as_multiset(df.toArrow())
+
+
+@qm.predicate(columns=["a"])
+def big(a):
+    return pc.greater(a, 3)
+
+
+def test_where_keeps_what_filter_keeps_with_schema_and_order(spark, people):
+    out = people.transform(qm.where(big, "s LIKE '%b%'", "g <> 'mine' AND ok"))
+    plain = people.filter("a > 3 AND s LIKE '%b%' AND g <> 'mine' AND ok")
+    assert out.schema == people.schema
+    assert rows(out) == rows(plain)
+    assert [r.id for r in out.collect()] == [r.id for r in plain.collect()]
+    live = qm.metrics(out)
+    assert live.engine == "fabric"
+    assert [op.name for op in live.mesh.operators] == ["big", "s LIKE '%b%'", "g <> 'mine'", "ok"]
+
+
+def test_sql_only_conditions_run_natively_with_no_python(people):
+    out = people.transform(qm.where("a > 3", "s LIKE '%b%'"))
+    assert qm.metrics(out).engine == "native"
+    plan = out._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" not in plan
+    assert "Python" not in plan
+
+
+def test_metrics_of_a_run_add_up(people):
+    out = people.transform(qm.where(big, "ok", "s LIKE '%b%'", engine="fabric"))
+    count = out.count()
+    metrics = qm.metrics(out).metrics
+    assert metrics.rows_in == 3000
+    assert metrics.rows_out == count
+    assert sum(metrics.leaf_rows.values()) == 3000
+    assert metrics.evaluations >= 3000
+    assert metrics.total_seconds > 0
+
+
+def test_metrics_of_a_derived_frame_say_what_to_keep(people):
+    with pytest.raises(qm.QueryMeshError, match="keep that DataFrame"):
+        qm.metrics(people.filter("a > 3"))
+
+
+def test_a_mesh_saved_and_loaded_runs_the_same(people, tmp_path):
+    query = qm.query("SELECT id, a FROM P WHERE is_even(a) AND s LIKE '%b%'", functions=FUNCTIONS)
+    mesh = qm.train(query, {"P": people})
+    mesh.save(tmp_path / "mesh.json")
+    again = qm.load(tmp_path / "mesh.json", functions=FUNCTIONS)
+    assert rows(qm.run(again, {"P": people})) == rows(qm.run(mesh, {"P": people}))
+
+
+def test_a_mesh_for_other_operators_is_refused(people):
+    mesh = qm.train(qm.query("SELECT * FROM P WHERE a > 1 AND ok"), people)
+    other = qm.query("SELECT * FROM P WHERE a > 2 AND ok")
+    from dataclasses import replace
+
+    with pytest.raises(qm.MeshFileError, match="train it again"):
+        qm.run(replace(mesh, query=other), people)
+
+
+def test_policy_single_runs_one_route_of_a_trained_mesh(people):
+    query = qm.query("SELECT * FROM P WHERE is_even(a) AND ok", functions=FUNCTIONS)
+    mesh = qm.train(query, people)
+    out = qm.run(mesh, people, policy="single")
+    assert qm.metrics(out).mesh.tree == Leaf(0)
+    assert rows(out) == rows(people.filter("a % 2 = 0 AND ok"))
+
+
+def test_training_from_an_arrow_table_and_from_a_frame_agree_on_the_operators(people):
+    query = qm.query("SELECT * FROM P WHERE a > 1 AND ok")
+    from_frame = qm.train(query, people, seed=3)
+    from_table = qm.train(query, rows_of(np.random.default_rng(1), 3000), seed=3)
+    assert [op.name for op in from_frame.operators] == [op.name for op in from_table.operators]
+    for one, other in zip(from_frame.operators, from_table.operators, strict=True):
+        assert one.pass_rate == pytest.approx(other.pass_rate, abs=0.08)
+
+
+@pytest.mark.parametrize("engine", ["native", "fabric", "auto"])
+def test_an_empty_frame_gives_an_empty_result(spark, engine):
+    empty = spark.createDataFrame(SCHEMA.empty_table())
+    out = empty.transform(qm.where("a > 3", "ok", engine=engine))
+    assert out.count() == 0
+    assert out.schema == empty.schema
+
+
+def test_zero_and_one_conditions_are_fine(people):
+    assert people.transform(qm.where()).count() == 3000
+    assert rows(people.transform(qm.where(big))) == rows(people.filter("a > 3"))
+    assert rows(people.transform(qm.where("a > 3"))) == rows(people.filter("a > 3"))
+
+
+def test_columns_of_types_without_tests_travel_unharmed(spark):
+    df = spark.range(20).select(
+        "id",
+        F.array("id").alias("list"),
+        F.struct("id").alias("struct"),
+        F.create_map(F.lit("k"), "id").alias("map"),
+        F.current_timestamp().alias("ts"),
+        F.current_date().alias("day"),
+        F.col("id").cast("decimal(20,4)").alias("money"),
+        F.encode(F.col("id").cast("string"), "utf-8").alias("raw"),
+    )
+    keep = qm.predicate(lambda id: pc.greater(id, 5), columns=["id"], name="keep")
+    out = df.transform(qm.where(keep, "id < 15", "money >= 7.5"))
+    assert out.schema == df.schema
+    assert sorted(r.id for r in out.collect()) == list(range(8, 15))
+    assert out.collect()[0].map == {"k": out.collect()[0].id}
+
+
+def test_wrong_inputs_are_named(people):
+    query = qm.query("SELECT * FROM Stock s, Sector t WHERE s.g = t.g")
+    with pytest.raises(qm.SchemaError, match="give a dict with a DataFrame for each"):
+        qm.run(query, people)
+    with pytest.raises(qm.SchemaError, match="no input for relation 'Sector'"):
+        qm.run(query, {"Stock": people})
+    with pytest.raises(qm.SchemaError, match="has no relation 'Sectr'"):
+        qm.run(query, {"Stock": people, "Sector": people, "Sectr": people})
+    with pytest.raises(qm.SchemaError, match="must be a Spark DataFrame"):
+        qm.run(qm.query("SELECT * FROM P WHERE a > 1"), rows_of(np.random.default_rng(0), 5))
+
+
+def test_unknown_policy_engine_and_error_mode_list_the_known_ones(people):
+    with pytest.raises(qm.QueryMeshError, match="did you mean 'mesh'"):
+        people.transform(qm.where("a > 1", policy="mash"))
+    with pytest.raises(qm.QueryMeshError, match="auto, fabric, native"):
+        people.transform(qm.where("a > 1", engine="gpu"))
+    with pytest.raises(qm.QueryMeshError, match="drop, raise"):
+        people.transform(qm.where("a > 1", on_error="ignore"))
+
+
+def test_native_names_what_keeps_it_from_running(people):
+    with pytest.raises(qm.UnsupportedError, match="big is a Python function"):
+        people.transform(qm.where(big, "ok", engine="native"))
+
+
+def test_several_windowed_streams_say_that_they_come_later(people):
+    query = qm.query(
+        "SELECT * FROM A [RANGE 60 SECONDS], B [RANGE 1 HOUR] WHERE A.a = B.a", time="id"
+    )
+    assert [r.window.size for r in query.relations] == [60_000_000, 3_600_000_000]
+    with pytest.raises(qm.UnsupportedError, match="not runnable yet"):
+        qm.run(query, {"A": people, "B": people})
+
+
+def raises_on_seven(a):
+    if pc.any(pc.equal(a, 7)).as_py():
+        raise ValueError("seven is bad luck")
+    return pc.is_valid(a)
+
+
+def test_an_error_in_a_predicate_reaches_the_user_with_name_row_and_traceback(people):
+    unlucky = qm.predicate(raises_on_seven, columns=["a"], name="unlucky")
+    with pytest.raises(qm.PredicateError, match=r"(?s)unlucky.*7.*seven is bad luck"):
+        people.transform(qm.where(unlucky, "ok"))
+    lucky_sample = rows_of(np.random.default_rng(2), 200).filter(pc.field("a") != 7)
+    out = people.transform(qm.where(unlucky, "ok", sample=lucky_sample))
+    with pytest.raises(Exception, match=r"(?s)unlucky.*seven is bad luck"):
+        out.count()
+
+
+def test_errors_can_be_counted_and_dropped(people):
+    unlucky = qm.predicate(raises_on_seven, columns=["a"], name="unlucky")
+    out = people.transform(qm.where(unlucky, "ok", on_error="drop"))
+    assert rows(out) == rows(people.filter("a IS NOT NULL AND a <> 7 AND ok"))
+    live = qm.metrics(out).metrics
+    sevens = people.filter("a = 7").count()
+    assert 0 < live.errors_dropped <= sevens
+
+
+def test_functions_of_the_main_program_reach_the_tasks(people):
+    threshold = 5
+    local = qm.predicate(lambda a: pc.greater(a, threshold), columns=["a"], name="local")
+    assert rows(people.transform(qm.where(local))) == rows(people.filter("a > 5"))
+
+
+def test_look_ups_with_several_matches_and_two_column_keys(spark, people):
+    lookup = pa.table(
+        {"g": ["tech", "tech", "farm"], "a": [5, 5, 6], "note": ["one", "two", "three"]}
+    )
+    query = qm.query("SELECT p.id, n.note FROM P p JOIN N n ON p.g = n.g AND p.a = n.a WHERE p.ok")
+    expected = people.alias("p").join(spark.createDataFrame(lookup).alias("n"), ["g", "a"])
+    assert rows(qm.run(query, {"P": people, "N": lookup})) == rows(
+        expected.filter("ok").select("id", "note")
+    )
