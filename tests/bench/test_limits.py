@@ -62,9 +62,7 @@ def test_a_mesh_that_knows_the_classes_costs_what_the_oracle_costs():
     profile = profile_of(outcomes, [1.0, 1.0], table)
     tree = Split(Member("kind", ("a",)), Leaf(0), Leaf(1))
     free = Overheads(0.0, 0.0, 1)
-    mesh = describe(
-        query("SELECT * FROM t"), profile, tree, ((1, 2), (2, 1)), (1, 2), (), free
-    )
+    mesh = describe(query("SELECT * FROM t"), profile, tree, ((1, 2), (2, 1)), (1, 2), (), free)
     assert effort_of_mesh(profile, mesh) == limits(profile, np.array([0, 0, 1, 1])).oracle
 
 

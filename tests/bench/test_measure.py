@@ -13,7 +13,9 @@ def ticking(step: float = 1.0):
 
 
 def test_the_ratio_is_the_median_of_the_rounds_and_not_the_ratio_of_medians():
-    timing = Timing({"a": (1.0, 10.0, 30.0), "b": (1.0, 2.0, 30.0), CONTROL: (1.0, 10.0, 30.0)}, "a")
+    timing = Timing(
+        {"a": (1.0, 10.0, 30.0), "b": (1.0, 2.0, 30.0), CONTROL: (1.0, 10.0, 30.0)}, "a"
+    )
     assert timing.ratios("a", "b") == (1.0, 5.0, 1.0)
     assert timing.ratio("a", "b") == 1.0
     assert timing.a_a == 1.0

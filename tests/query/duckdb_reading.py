@@ -204,5 +204,8 @@ _SPECIAL = {
         + " END"
     ),
     "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END".format,
-    "hour": "hour({})".format,
+    **{
+        name: f"{name}(CAST({{}} AS TIMESTAMP))".format
+        for name in ("year", "month", "day", "hour", "minute", "second")
+    },
 }

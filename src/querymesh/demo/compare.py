@@ -66,7 +66,7 @@ def compare(spark: SparkSession, mesh: Mesh, rows: int, rounds: int, seed: int) 
 
 def _inputs(spark: SparkSession, folder: str, rows: int, seed: int) -> dict[str, DataFrame]:
     """Ticks the stream has not seen, in files, so that every contender reads the same way."""
-    fresh = market.ticks(min(rows, market.POOL), seed)
+    fresh = market.ticks(min(rows, market.POOL), seed + 1)
     for part in range(FILES):
         numbers = pa.array(range(part, rows, FILES), pa.int64()).to_numpy() % fresh.num_rows
         pq.write_table(fresh.take(pa.array(numbers)), f"{folder}/ticks-{part}.parquet")

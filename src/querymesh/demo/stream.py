@@ -19,8 +19,14 @@ from querymesh.report.progress import BatchProgress, batch_progress
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 
-ROWS_PER_BATCH = 12_000
+ROWS_PER_BATCH = 8_000
 POLL_SECONDS = 0.1
+QUIET_SECONDS = 0.5
+MOST_SECONDS = 120.0
+"""A stream that has not switched yet may go on until then: a busy machine takes long to learn."""
+
+AFTER_SWITCH = 5
+"""Batches to show on the learned mesh at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ def _stop(spark: SparkSession, running: StreamingQuery) -> None:
     level = spark.conf.get("spark.log.level", "ERROR") or "ERROR"
     spark.sparkContext.setLogLevel("OFF")
     running.stop()
+    sleep(QUIET_SECONDS)
     spark.sparkContext.setLogLevel(level)
 
 
@@ -75,13 +82,13 @@ def _watch(
     on_batch: Callable[[BatchProgress], None],
     on_mesh: Callable[[Mesh], None],
 ) -> list[BatchProgress]:
-    """Follow Spark's progress reports until a batch ends after so many seconds.
+    """Follow Spark's progress reports until a batch ends after so many seconds, and has learned.
 
     The clock starts when the first batch is done: before, workers start and modules are imported.
     """
     batches: list[BatchProgress] = []
     meter = _Meter(live)
-    until: float | None = None
+    started: float | None = None
     while True:
         problem = running.exception()
         if problem is not None:
@@ -95,10 +102,15 @@ def _watch(
                 on_mesh(mesh)
             batches.append(batch_progress(report, evaluations_per_row, version, len(mesh.routes)))
             on_batch(batches[-1])
-            until = until or monotonic() + seconds
-            if monotonic() >= until:
+            started = started or monotonic()
+            if _enough(batches, monotonic() - started, seconds):
                 return batches
         sleep(POLL_SECONDS)
+
+
+def _enough(batches: list[BatchProgress], elapsed: float, seconds: float) -> bool:
+    switched = sum(batch.version > 0 for batch in batches) >= AFTER_SWITCH
+    return elapsed >= (seconds if switched else max(seconds, MOST_SECONDS))
 
 
 class _Meter:

@@ -60,7 +60,7 @@ def query(sql: str, *, time: str | None = None, functions: Functions | None = No
     """
     known = _registered(functions or {})
     text = windows.cut(sql)
-    select = _one_select(text.sql, parse(text.sql, known))
+    select = _one_select(text.sql, parse(text.sql, known, shown=sql))
     tables = _tables(select)
     relations = tuple(_relation(table, text, tables) for table in tables)
     _check_aliases(relations)

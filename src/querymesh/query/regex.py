@@ -79,8 +79,11 @@ _ASSERTIONS = {
     "A": r"\A",
     "z": r"\z",
     # Java's own \b has followed Unicode in some versions and ASCII in others.
-    "b": r"(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
-    "B": r"(?:(?<=[0-9A-Za-z_])(?=[0-9A-Za-z_])|(?<![0-9A-Za-z_])(?![0-9A-Za-z_]))",
+    "b": r"(?-iu:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
+}
+_REFUSED = {
+    "C": "one byte",
+    "B": "no word boundary, which RE2 also finds between the bytes of one character",
 }
 _REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:P?<\w+>|([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)]))")
@@ -178,8 +181,11 @@ class _Translation:
         if rest[0] in _ASSERTIONS:
             self.at += 2
             return _ASSERTIONS[rest[0]]
-        if rest[0] == "C":
-            raise QueryError(rf"RLIKE pattern {self.pattern!r}: \C (one byte) is not supported")
+        if rest[0] in _REFUSED:
+            raise QueryError(
+                f"RLIKE pattern {self.pattern!r}: \\{rest[0]} ({_REFUSED[rest[0]]}) is not "
+                "supported; use a qm.predicate"
+            )
         ranges, named = self.escaped()
         if named:
             return named

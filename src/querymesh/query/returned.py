@@ -48,7 +48,8 @@ def _to_arrow(name: str, result: Any, expected: str) -> pa.Array:
         raise PredicateError(
             f"predicate {name} returned a numpy array of shape {result.shape}, {expected}"
         )
-    is_sequence = isinstance(result, (list, tuple, np.ndarray))
+    is_pandas = type(result).__module__.partition(".")[0] == "pandas"
+    is_sequence = is_pandas or isinstance(result, (list, tuple, np.ndarray))
     if not is_sequence and not hasattr(result, "__arrow_array__"):
         if not hasattr(result, "to_numpy"):
             raise PredicateError(
@@ -56,7 +57,7 @@ def _to_arrow(name: str, result: Any, expected: str) -> pa.Array:
             )
         result = result.to_numpy()
     try:
-        # Not from_pandas: a NaN in a column of numbers is a value here, not a NULL.
+        # In numpy a NaN is a value; in pandas it stands for a missing one, and Arrow knows that.
         array = pa.array(result)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise PredicateError(

@@ -42,8 +42,11 @@ def tokenize(sql: str) -> list[Any]:
         raise syntax_error(sql, where, "a quote or comment is not closed") from None
 
 
-def parse(sql: str, user_functions: Container[str]) -> list[Any]:
-    """The statements of the text (or one bare expression) as sqlglot trees."""
+def parse(sql: str, user_functions: Container[str], shown: str | None = None) -> list[Any]:
+    """The statements of the text (or one bare expression) as sqlglot trees.
+
+    `shown` is the text as the user wrote it, with the windows that `sql` has blanked out.
+    """
     tokens = _quotes_joined(sql, tokenize(sql))
     for token, following in itertools.pairwise(tokens):
         if following.token_type == TokenType.L_PAREN and _is_function(token, user_functions):
@@ -54,7 +57,7 @@ def parse(sql: str, user_functions: Container[str]) -> list[Any]:
     try:
         statements = _SPARK.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
     except ParseError as error:
-        raise _from_parser(sql, error) from None
+        raise _from_parser(shown or sql, error) from None
     finally:
         logger.disabled = was_disabled
     return [statement for statement in statements if statement is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,8 +26,6 @@ from querymesh.spark.reports import ReportParam, deliver_to
 from querymesh.spark.sample import take_sample, whole_table
 from querymesh.spark.schema import arrow_schema, conform, output_struct
 from querymesh.spark.task import FabricTask
-
-log = logging.getLogger("querymesh")
 
 Data = DataFrame | pa.Table
 Inputs = Mapping[str, Data]
@@ -222,15 +220,24 @@ def _run_fabric(
         name=run_name,
     )
     if source.isStreaming and live.mesh.sample_rows == 0 and len(bound.operators) > 1:
-        task.channel = Channel(_channel_folder(checkpoint, context.master))
-        task.learn_rows = max(1, training.sample_rows // (2 * context.defaultParallelism))
-        live.learn(task.channel, calibrate(WINDOW), training)
+        task.channel = Channel(_channel_folder(bound, live.policy, checkpoint, context.master))
+        learned = task.channel.newest()
+        if learned:
+            live.versions.append((learned, task.channel.read(learned, bound.query.functions)))
+        else:
+            task.learn_rows = max(1, training.sample_rows // (2 * context.defaultParallelism))
+            live.learn(task.channel, calibrate(WINDOW), training)
     return source.mapInArrow(task, output_struct(bound, data))
 
 
-def _channel_folder(checkpoint: str | None, master: str) -> str:
+def _channel_folder(
+    bound: BoundQuery, policy: str, checkpoint: str | None, master: str
+) -> str:
+    """Where this query's meshes are; another query or policy on the same checkpoint has another."""
     if checkpoint is not None:
-        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh"
+        names = [operator.name for operator in bound.operators]
+        asked = hashlib.sha256(repr((bound.query.sql, names, policy)).encode()).hexdigest()
+        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked[:16]}"
     if master.startswith("local"):
         return tempfile.mkdtemp(prefix="querymesh-mesh-")
     raise QueryMeshError(

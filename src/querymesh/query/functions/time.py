@@ -15,7 +15,9 @@ def _part(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
     def compute(when: Datum) -> Datum:
         if pa.types.is_null(when.type):
             return pc.cast(when, pa.int64())
-        return pc.cast(kernel(when), pa.int64())
+        # Arrow's own parts of a zoned timestamp forget offsets with seconds, as of the year 1900.
+        zoned = pa.types.is_timestamp(when.type) and when.type.tz is not None
+        return pc.cast(kernel(pc.local_timestamp(when) if zoned else when), pa.int64())
 
     return compute
 

@@ -1,0 +1,58 @@
+import datetime as dt
+import math
+
+import pytest
+
+from querymesh.errors import UnsupportedError
+from querymesh.query.expr import Call, Column, Literal, UserCall
+from querymesh.query.parse import condition_of
+from querymesh.query.render import spark_literal, spark_sql, to_text
+
+
+@pytest.mark.parametrize(
+    ("value", "sql"),
+    [
+        (None, "NULL"),
+        (True, "true"),
+        (-5, "-5L"),
+        (0.5, "0.5D"),
+        (1e300, "1E+300D"),
+        (math.inf, "CAST('Infinity' AS DOUBLE)"),
+        ("it's \\ ${x}\n", "'it\\'s \\\\ \\u0024{x}\\n'"),
+        (dt.date(2024, 1, 31), "DATE'2024-01-31'"),
+        (dt.datetime(2024, 1, 31, 1), "TIMESTAMP_NTZ'2024-01-31 01:00:00'"),
+        (
+            dt.datetime(2024, 1, 31, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+            "TIMESTAMP'2024-01-31 00:00:00 UTC'",
+        ),
+    ],
+)
+def test_literals_carry_their_type_to_spark(value: object, sql: str) -> None:
+    assert spark_literal(value) == sql  # type: ignore[arg-type]
+
+
+def test_columns_are_rendered_as_the_caller_wants() -> None:
+    expr = Call("=", (Column("s", "odd`name"), Literal(1)))
+    assert spark_sql(expr) == "(`s`.`odd``name` = 1L)"
+    assert spark_sql(expr, lambda column: f"_{column.relation}") == "(_s = 1L)"
+
+
+def test_python_functions_are_not_for_spark_sql() -> None:
+    with pytest.raises(UnsupportedError, match="bullish is a Python function"):
+        spark_sql(Call("not", (UserCall("bullish", ()),)))
+
+
+def test_the_relation_is_shown_on_request() -> None:
+    expr = Call(">", (Column("s", "price"), Literal(5)))
+    assert to_text(expr) == "price > 5"
+    assert to_text(expr, qualified=True) == "s.price > 5"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["a - (b - c)", "a - b - c", "NOT (a AND b)", "(a OR b) AND c", "(a = b) = c", "-(a + b) * 2"]
+    + ["(a AND b) IS NULL", "(NOT a) = b", "a = (b IN (1))", "concat(a, b) LIKE 'x\\n%'", "1 - -1"],
+)
+def test_the_text_means_what_it_was_made_from(sql: str) -> None:
+    expr = condition_of(sql, {})
+    assert condition_of(to_text(expr), {}) == expr
