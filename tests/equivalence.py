@@ -126,12 +126,8 @@ def as_multiset(table: pa.Table) -> Counter:
 
 @st.composite
 def tables(draw, schema, most):
-    rows = draw(
-        st.lists(st.tuples(*(VALUES[field.name] for field in schema)), max_size=most)
-    )
-    columns = [
-        pa.array([row[k] for row in rows], field.type) for k, field in enumerate(schema)
-    ]
+    rows = draw(st.lists(st.tuples(*(VALUES[field.name] for field in schema)), max_size=most))
+    columns = [pa.array([row[k] for row in rows], field.type) for k, field in enumerate(schema)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -205,7 +201,7 @@ class _Numbering:
 
 
 def random_mesh(draw, bound) -> Mesh:
-    """Any tree with any allowed route at each leaf: what training could never be trusted to cover."""
+    """Any tree with any allowed route at each leaf, also such as training would never find."""
     tree = _Numbering()(draw(trees()))
     count = len(list(leaves(tree)))
     routes = tuple(random_route(draw, bound.precedence) for _ in range(count))
@@ -231,6 +227,7 @@ def in_batches(table: pa.Table, size: int):
 
 def rows_of(rng: np.random.Generator, count: int) -> pa.Table:
     """A larger source table without hypothesis, for streams."""
+
     def pick(values, share_null=0.1):
         chosen = rng.choice(np.array(values, dtype=object), count)
         chosen[rng.random(count) < share_null] = None

@@ -1,8 +1,8 @@
 """QueryMesh: different plans for different data, on Apache Spark.
 
-    import querymesh as qm
+import querymesh as qm
 
-    out = df.transform(qm.where(looks_like_injection, "port IN (22, 445)", "country <> 'US'"))
+out = df.transform(qm.where(looks_like_injection, "port IN (22, 445)", "country <> 'US'"))
 """
 
 from querymesh.errors import (
@@ -22,8 +22,9 @@ from querymesh.query.model import Query
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate, function, predicate
 from querymesh.spark.live import LiveRun, metrics
-from querymesh.spark.run import run, train
+from querymesh.spark.run import run
 from querymesh.spark.session import local_session
+from querymesh.spark.train import train
 from querymesh.spark.where import where
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ KEYS = {"case", "claim", "target", "value", "unit", "met", "details"}
 def contest(spark):
     data = messages(1500, OPPOSITE)
     made = prepare(
-        spark,
+        Bench(spark, quick=True),
         Question(
             RELATION,
             select(RELATION, PREDICATES),

@@ -44,9 +44,7 @@ def test_the_first_split_is_the_one_scikit_learn_finds():
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("pqrst")), min_size=1, max_size=60))
 @settings(max_examples=50)
 def test_labels_that_are_a_function_of_the_content_are_told_without_error(rows):
-    table = pa.table(
-        {"n": pa.array([n for n, _ in rows]), "s": pa.array([s for _, s in rows])}
-    )
+    table = pa.table({"n": pa.array([n for n, _ in rows]), "s": pa.array([s for _, s in rows])})
     labels = [(n + "pqrst".index(s)) % 3 for n, s in rows]
     tree = grown(table, labels, max_leaves=100)
     unexplained = predicted(tree, table) != labels
@@ -97,9 +95,10 @@ def test_exhausted_leaves_take_the_majority():
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_is_not_worth_a_split(seed):
     rng = np.random.default_rng(seed)
-    table = pa.table({f"x{j}": rng.normal(size=600) for j in range(5)} | {
-        "k": pa.array(rng.choice(list("abcdefgh"), 600))
-    })
+    table = pa.table(
+        {f"x{j}": rng.normal(size=600) for j in range(5)}
+        | {"k": pa.array(rng.choice(list("abcdefgh"), 600))}
+    )
     tree = grown(table, rng.integers(0, 4, 600), chance=0.001)
     assert len(list(leaves(tree))) == 1
 

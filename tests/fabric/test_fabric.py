@@ -126,9 +126,7 @@ def test_a_predicate_that_raises_stops_with_its_name_the_row_and_the_traceback()
 
 
 def test_on_error_drop_counts_and_drops_only_the_guilty_rows():
-    fabric, go = fabric_of(
-        qm.predicate(fails_on_seven, columns=["a"], name="p"), on_error="drop"
-    )
+    fabric, go = fabric_of(qm.predicate(fails_on_seven, columns=["a"], name="p"), on_error="drop")
     assert go()["a"].to_pylist() == [1, None, 3]
     assert fabric.metrics.errors_dropped == 2
 

@@ -34,9 +34,7 @@ def test_a_guarded_predicate_only_meets_what_its_guard_lets_through():
         seen.extend(a.to_pylist())
         return pa.array([1 / x > 0.3 for x in a.to_pylist()])
 
-    guarded = qm.predicate(
-        reciprocal_is_large, columns=["a"], name="large", after=["a <> 0"]
-    )
+    guarded = qm.predicate(reciprocal_is_large, columns=["a"], name="large", after=["a <> 0"])
     query = qm.query("SELECT * FROM t WHERE large(a) AND a <> 0", functions={"large": guarded})
     profile = profiled(query, pa.table({"a": [0, 1, 2, 9, 0]}))
     assert 0 not in seen

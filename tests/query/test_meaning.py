@@ -23,7 +23,7 @@ TABLE = table()
 NAN, INFINITY = math.nan, math.inf
 
 few_large_examples = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     database=None,
     derandomize=True,
@@ -104,7 +104,7 @@ def duckdb_can(expr: Expr) -> bool:
 
 
 @few_large_examples
-@given(st.lists(any_expression(), min_size=80, max_size=80))
+@given(st.lists(any_expression(), min_size=60, max_size=60))
 def test_arrow_catalyst_and_duckdb_agree_on_random_expressions(
     frame: DataFrame, duck: duckdb.DuckDBPyConnection, exprs: list[Expr]
 ) -> None:

@@ -13,19 +13,21 @@ from querymesh.query.render import spark_sql
 STRINGS = [
     "", "a", "b", "ab", "ba", "aab", "A", "AB", "a\n", "\na", "a\nb", "\n", "a b", "a\tb", "a\x0bb",
     "a-b", "[a]", "a]", "&", "&&", "a&&b", "^", "$", ".", "\\", "é", "É", "aé", "ß", "K", "\u212a",
-    "ſ", "1", "a1", "_", "日本", "😀", "a😀b", "{", "a{2}", "aa", "x\r\ny", "\r", "\u2028", "\u0085",
+    "ſ", "1", "a1", "_", "日本", "😀", "a😀b", "{", "a{2}", "aa", "x\r\ny", "\r", "\u2028",
+    "\u0085",
 ]  # fmt: skip
 
 CLASSES = [
     "[a-c]", "[^a]", "[]a]", "[^]a]", "[a-]", "[-a]", "[[]", "[a&&b]", "[&]", "[[:alpha:]]",
-    "[[:^alpha:]x]", "[[:space:][:digit:]]", "[^[:punct:]]", r"[\d\s]", r"[\W]", r"[^\S]", r"[\]\\]",
-    r"[\x61-\x{63}]", r"[\n]", "[é-ý]", r"[\pL]", r"[^\p{Lu}]", r"[\^$.]", "[#-&]", r"[\-a]",
+    "[[:^alpha:]x]", "[[:space:][:digit:]]", "[^[:punct:]]", r"[\d\s]", r"[\W]", r"[^\S]",
+    r"[\]\\]", r"[\x61-\x{63}]", r"[\n]", "[é-ý]", r"[\pL]", r"[^\p{Lu}]", r"[\^$.]", "[#-&]",
+    r"[\-a]",
 ]  # fmt: skip
 ATOMS = [
     "a", "b", "A", "é", "日", ".", "^", "$", r"\A", r"\z", r"\b", r"\d", r"\D", r"\w", r"\W",
     r"\s", r"\S", r"\.", r"\$", r"\\", r"\n", r"\t", r"\v", r"\x41", r"\x{1F600}", r"\101", r"\pL",
-    r"\PL", r"\p{Greek}", r"\p{^Lu}", r"\Qa.b\E", r"\Q[\E", "]", "}", "{", "a{", "{,2}", "&", "#", "-",
-    " ", "\n", "(?i)", "(?s)", "(?m)", "(?U)", "(?-i)", "(?is)", "(?m-s)",
+    r"\PL", r"\p{Greek}", r"\p{^Lu}", r"\Qa.b\E", r"\Q[\E", "]", "}", "{", "a{", "{,2}", "&",
+    "#", "-", " ", "\n", "(?i)", "(?s)", "(?m)", "(?U)", "(?-i)", "(?is)", "(?m-s)",
 ]  # fmt: skip
 atoms = st.sampled_from(ATOMS * 2 + CLASSES)
 patterns = st.recursive(
@@ -54,7 +56,7 @@ def accepted(pattern: str) -> bool:
 
 
 @settings(
-    max_examples=5,
+    max_examples=4,
     deadline=None,
     database=None,
     derandomize=True,

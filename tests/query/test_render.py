@@ -50,8 +50,19 @@ def test_the_relation_is_shown_on_request() -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["a - (b - c)", "a - b - c", "NOT (a AND b)", "(a OR b) AND c", "(a = b) = c", "-(a + b) * 2"]
-    + ["(a AND b) IS NULL", "(NOT a) = b", "a = (b IN (1))", "concat(a, b) LIKE 'x\\n%'", "1 - -1"],
+    [
+        "a - (b - c)",
+        "a - b - c",
+        "NOT (a AND b)",
+        "(a OR b) AND c",
+        "(a = b) = c",
+        "1 - -1",
+        "-(a + b) * 2",
+        "(a AND b) IS NULL",
+        "(NOT a) = b",
+        "a = (b IN (1))",
+        "concat(a, b) LIKE 'x\\n%'",
+    ],
 )
 def test_the_text_means_what_it_was_made_from(sql: str) -> None:
     expr = condition_of(sql, {})

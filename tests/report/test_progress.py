@@ -33,4 +33,4 @@ def test_the_head_comes_once_and_again_after_an_interruption() -> None:
     lines.show(batch)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("batchId") == 2
-    assert text.count("1,200") == 3
+    assert text.count("900") == 3

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -6,7 +8,7 @@ from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 from pyspark.sql import functions as F
 
 import querymesh as qm
-from querymesh.classify.tree import Leaf
+from querymesh.classify.tree import Leaf, Missing, Split
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +71,13 @@ def test_a_mesh_saved_and_loaded_runs_the_same(people, tmp_path):
 def test_a_mesh_for_other_operators_is_refused(people):
     mesh = qm.train(qm.query("SELECT * FROM P WHERE a > 1 AND ok"), people)
     other = qm.query("SELECT * FROM P WHERE a > 2 AND ok")
-    from dataclasses import replace
-
     with pytest.raises(qm.MeshFileError, match="train it again"):
         qm.run(replace(mesh, query=other), people)
+    elsewhere = replace(
+        mesh, tree=Split(Missing("gg"), Leaf(0), Leaf(0)), leaves=mesh.leaves[:1] * 2
+    )
+    with pytest.raises(qm.MeshFileError, match="by 'gg', which P does not have: did you mean 'g'"):
+        qm.run(elsewhere, people)
 
 
 def test_policy_single_runs_one_route_of_a_trained_mesh(people):

@@ -87,9 +87,7 @@ def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
     assert qm.metrics(first).wait_until_learned(30)
     more = rows_of(np.random.default_rng(9), 500)
     pq.write_table(more, files / "part-8.parquet")
-    again = qm.run(
-        query(), {"S": stream_of(spark, files)}, checkpoint=str(tmp_path / "checkpoint")
-    )
+    again = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=str(tmp_path / "checkpoint"))
     live = qm.metrics(again)
     assert live.mesh.sample_rows >= 200
     drained(again, tmp_path)
@@ -102,9 +100,7 @@ def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
 @pytest.mark.parametrize("engine", ["native", "fabric"])
 def test_a_trained_mesh_runs_a_stream_on_either_engine(spark, files, tmp_path, engine):
     condition = "a > 3 AND s LIKE '%b%' AND ok"
-    mesh = qm.train(
-        qm.query(f"SELECT * FROM S WHERE {condition}"), spark.read.parquet(str(files))
-    )
+    mesh = qm.train(qm.query(f"SELECT * FROM S WHERE {condition}"), spark.read.parquet(str(files)))
     drained(qm.run(mesh, {"S": stream_of(spark, files)}, engine=engine), tmp_path)
     plain = spark.read.parquet(str(files)).filter(condition)
     assert results(spark, tmp_path) == as_multiset(plain.toArrow())

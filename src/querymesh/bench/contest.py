@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import querymesh as qm
 from querymesh.bench import fingerprint
+from querymesh.bench.case import Bench
 from querymesh.bench.classed import Verdicts
 from querymesh.bench.fingerprint import Fingerprint
 from querymesh.bench.limits import (
@@ -23,18 +25,21 @@ from querymesh.bench.limits import (
     effort_of_mesh,
     limits,
 )
-from querymesh.bench.measure import RivalsDisagreeError
+from querymesh.bench.measure import RivalsDisagreeError, interleave
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.profiler import profile_sample
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import train_mesh
-from querymesh.query.model import BoundQuery
+from querymesh.query.expr import columns_of
+from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.predicate import Predicate
-from querymesh.stats.profile import Profile, route_text
+from querymesh.query.render import spark_sql
+from querymesh.stats.profile import Floats, Profile, Route, route_text
 
 PROFILED_ROWS = 4000
 SLICES = 9
+RANKED_ROWS = 20_000
 PARTITIONS = 4
 
 
@@ -119,9 +124,9 @@ class Contest:
         self.df.unpersist()
 
 
-def prepare(session: SparkSession, question: Question, seed: int = 0) -> Contest:
+def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
     """Cache, profile, find the limits, train."""
-    df = cached(session, question.table)
+    df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
     bound = query.bind({question.relation: question.table.schema})
     if question.passes is None:
@@ -129,6 +134,10 @@ def prepare(session: SparkSession, question: Question, seed: int = 0) -> Contest
     else:
         measured = steady_profile(bound, question.table.slice(0, PROFILED_ROWS))
         profile = designed_profile(measured, question.table, question.passes)
+    if question.engine == "native":
+        profile = replace(
+            profile, cost_us=spark_costs_us(df, bound, profile.rows, bench.rounds(5, 2))
+        )
     return Contest(
         question=question,
         df=df,
@@ -157,6 +166,44 @@ def steady_profile(bound: BoundQuery, table: pa.Table) -> Profile:
         outcomes=np.concatenate([part.outcomes for part in parts]),
         cost_us=np.median([part.cost_us for part in parts], axis=0),
     )
+
+
+def spark_costs_us(df: DataFrame, bound: BoundQuery, rows: int, rounds: int) -> Floats:
+    """What each SQL condition costs a row in generated code, in microseconds of one core.
+
+    Java's regular expressions are not Arrow's: limits and rivals of the native engine must be
+    judged by the costs of the engine they run on. A filter that only reads the same columns is
+    what a condition's time is counted from.
+    """
+    conditions = [
+        spark_sql(operator.expr, lambda column: f"`{column.name}`")
+        for operator in bound.operators
+        if isinstance(operator, Filter)
+    ]
+    read = sorted({c.name for op in bound.operators if isinstance(op, Filter)
+                   for c in columns_of(op.expr)})  # fmt: skip
+    actions = {"nothing": " AND ".join(f"({name} IS NOT NULL)" for name in read)}
+    actions |= {str(k): condition for k, condition in enumerate(conditions)}
+
+    def action(condition: str) -> Callable[[], Fingerprint]:
+        return lambda: fingerprint.of_ids(df.filter(condition))
+
+    timing = interleave(
+        {name: action(condition) for name, condition in actions.items()},
+        rounds,
+        same_answer=False,
+    )
+    least = {name: min(times) for name, times in timing.seconds.items()}
+    cores = df.sparkSession.sparkContext.defaultParallelism
+    seconds = [max(least[str(k)] - least["nothing"], 1e-9) for k in range(len(conditions))]
+    return np.asarray([1e6 * each * cores / max(rows, 1) for each in seconds])
+
+
+def best_orders(profile: Profile, count: int) -> list[Route]:
+    """The cheapest orders for all rows by the profile, for those who try the best few."""
+    few = profile.take(np.arange(min(profile.rows, RANKED_ROWS)))
+    routes = permutations(range(1, profile.operators + 1))
+    return sorted(routes, key=lambda route: float(few.realized_us(route).sum()))[:count]
 
 
 def cached(session: SparkSession, table: pa.Table) -> DataFrame:

@@ -95,7 +95,7 @@ def _run(bench: Bench, name: str, make: Callable[[int], Classed]) -> Finding:
     count = data.passes.shape[1]
     conditions = " AND ".join(f"holds{k}(x{k})" for k in range(1, count + 1))
     contest = prepare(
-        bench.session,
+        bench,
         Question(
             RELATION,
             f"SELECT id, channel FROM {RELATION} WHERE {conditions}",

@@ -12,7 +12,10 @@ Direction = Literal["at least", "at most", "report"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A measured value beside its target. `report` has no target: whatever comes out, is said."""
+    """A measured value beside its target. `report` has no target: whatever comes out, is said.
+
+    `timed` values are ratios of times, to be trusted as far as the A/A control in `details` allows.
+    """
 
     case: str
     claim: str
@@ -21,6 +24,7 @@ class Finding:
     direction: Direction = "report"
     limit: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    timed: bool = False
 
     @property
     def met(self) -> bool:
@@ -38,6 +42,14 @@ class Finding:
             return "-"
         return f"{'≥' if self.direction == 'at least' else '≤'} {self.limit:g} {self.unit}"
 
+    @property
+    def noisy(self) -> bool:
+        """Whether the A/A control is further from 1 than a timed value is from its target."""
+        control = self.details.get("a_a")
+        if not self.timed or control is None or not self.limit:
+            return False
+        return abs(self.value / self.limit - 1) < abs(float(control) - 1)
+
     def as_row(self, command: str) -> dict[str, Any]:
         """The line as `--json` writes it; the command says how to print it again."""
         return {
@@ -47,7 +59,7 @@ class Finding:
             "value": self.value,
             "unit": self.unit,
             "met": self.met,
-            "details": {**self.details, "command": command},
+            "details": {**self.details, "noisy": self.noisy, "command": command},
         }
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType
 
+from querymesh.bench.case import Bench
 from querymesh.bench.contest import Contest, cached
 from querymesh.bench.fingerprint import Fingerprint, of_ids
 from querymesh.bench.measure import interleave
@@ -79,20 +80,20 @@ def filtered(df: DataFrame, predicates: Sequence[RowPredicate], way: str) -> Dat
 
 
 def fastest_way(
-    contest: Contest, predicates: Sequence[RowPredicate], condition: str = "true"
+    bench: Bench, contest: Contest, predicates: Sequence[RowPredicate]
 ) -> tuple[str, dict[str, float]]:
     """Which way of writing the filter is plain Spark's best, tried on a part of the rows.
 
-    Also the median seconds of each way. `condition` is the SQL part of the filter, if it has one.
+    Also the median seconds of each way.
     """
     table = contest.question.table
-    part = cached(contest.df.sparkSession, table.slice(0, table.num_rows // TRIED_SHARE))
+    part = cached(bench.session, table.slice(0, table.num_rows // TRIED_SHARE))
 
     def attempt(way: str) -> Callable[[], Fingerprint]:
-        return lambda: of_ids(filtered(part.filter(condition), predicates, way))
+        return lambda: of_ids(filtered(part, predicates, way))
 
     names = ways()
-    timing = interleave({way: attempt(way) for way in names}, rounds=3)
+    timing = interleave({way: attempt(way) for way in names}, bench.rounds(3, 1))
     part.unpersist()
     medians = timing.median_seconds()
     return timing.fastest(names), {name: round(medians[name], 4) for name in names}

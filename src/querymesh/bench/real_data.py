@@ -53,8 +53,8 @@ def python_contest(
 ) -> list[Finding]:
     """Python predicates in the fabric, against plain Spark and the best single order."""
     question = Question(relation, select(relation, predicates), table, functions(predicates))
-    contest = prepare(bench.session, question)
-    way, tried = plain_spark.fastest_way(contest, predicates)
+    contest = prepare(bench, question)
+    way, tried = plain_spark.fastest_way(bench, contest, predicates)
     plain = plain_spark.filtered(contest.df, predicates, way)
     timing = interleave(
         {
@@ -90,7 +90,7 @@ def sql_contest(
 ) -> list[Finding]:
     """SQL conditions in generated code, against plain Spark in the best single order."""
     text = f"SELECT * FROM {relation} WHERE " + " AND ".join(conditions)
-    contest = prepare(bench.session, Question(relation, text, table, engine="native"))
+    contest = prepare(bench, Question(relation, text, table, engine="native"))
     plain = plain_spark.in_order(contest.df, conditions, contest.limits.single_route)
     timing = interleave(
         {
@@ -98,7 +98,7 @@ def sql_contest(
             "plain Spark": lambda: fingerprint.of_ids(plain),
         },
         bench.rounds(15),
-        warm_ups=2,
+        warm_ups=bench.rounds(2, 1),
         log=bench.log,
     )
     contest.check_rows({"plain Spark": plain})

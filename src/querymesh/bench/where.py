@@ -69,6 +69,7 @@ def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> No
             verdict = ""
         else:
             verdict = "[green]met[/]" if row["met"] else "[red]not met[/]"
+            verdict += ", but noisy" if row["details"]["noisy"] else ""
         table.add_row(
             row["case"],
             row["claim"],

@@ -66,7 +66,7 @@ def induce(
     weights: Floats,
     growth: Growth,
 ) -> Tree:
-    """The tree that tells the labels from the attributes; `codes[a]` are the bins of attribute a."""
+    """The tree that tells the labels from the attributes; `codes[a]` are attribute a's bins."""
     kinds = int(labels.max()) + 1 if len(labels) else 1
     everything = np.arange(len(labels))
     root = _Node(_majority(labels, weights, kinds))
@@ -103,7 +103,11 @@ def _freeze(node: _Node) -> Tree:
 
 
 def _majority(labels: npt.NDArray[np.int64], weights: Floats, kinds: int) -> int:
-    return int(np.bincount(labels, weights, minlength=kinds).argmax())
+    return int(_weigh(labels, weights, kinds).argmax())
+
+
+def _weigh(labels: npt.NDArray[np.int64], weights: Floats, kinds: int) -> Floats:
+    return np.bincount(labels, weights, minlength=kinds).astype(np.float64)
 
 
 def _best_split(
@@ -116,7 +120,7 @@ def _best_split(
     growth: Growth,
 ) -> _Candidate | None:
     here, weight = labels[rows], weights[rows]
-    present = np.count_nonzero(np.bincount(here, weight, minlength=kinds))
+    present = int(np.count_nonzero(_weigh(here, weight, kinds)))
     if present < 2:
         return None
     best: _Candidate | None = None
@@ -124,14 +128,16 @@ def _best_split(
     for attribute, column in zip(attributes, codes, strict=True):
         cells = column[rows] * kinds + here
         size = attribute.bins * kinds
-        counts = np.bincount(cells, weight, minlength=size).reshape(attribute.bins, kinds)
+        counts = _weigh(cells, weight, size).reshape(attribute.bins, kinds)
         for order in _orders(attribute, counts):
             gains, position = _scan(counts, order, growth.min_weight)
             trials += len(order)
             if position >= 0 and gains > (best.gain if best else 1e-9):
                 yes_bins = np.zeros(attribute.bins, dtype=bool)
                 yes_bins[order[: position + 1]] = True
-                best = _Candidate(gains, attribute, column, *_named_side(attribute, yes_bins, counts))
+                best = _Candidate(
+                    gains, attribute, column, *_named_side(attribute, yes_bins, counts)
+                )
     if best is None or chance_of_gain(best.gain, present - 1, trials) > growth.chance:
         return None
     return best

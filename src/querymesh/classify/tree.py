@@ -82,7 +82,7 @@ def attributes_of(tree: Tree) -> frozenset[str]:
     """The columns the tree asks about."""
     if isinstance(tree, Leaf):
         return frozenset()
-    return {tree.test.attribute} | attributes_of(tree.yes) | attributes_of(tree.no)
+    return frozenset({tree.test.attribute}) | attributes_of(tree.yes) | attributes_of(tree.no)
 
 
 def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Rows]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.panel import Panel
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -50,7 +50,9 @@ def play(
 
     def learned(mesh: Mesh) -> None:
         title = "learned, and switched without a restart"
-        console.print(Panel(Text(mesh_text(mesh)), title=title, border_style="green"))
+        console.print(Rule(title, style="green"))
+        console.print(Text(mesh_text(mesh)), soft_wrap=True)
+        console.print(Rule(style="green"))
         lines.interrupted()
 
     streamed = stream(spark, seconds, SEED, lines.show, learned)

@@ -22,7 +22,9 @@ from querymesh.spark.run import run
 ROWS_PER_BATCH = 8_000
 POLL_SECONDS = 0.1
 QUIET_SECONDS = 0.5
-MOST_SECONDS = 120.0
+PATIENCE_SECONDS = 3.0
+LEARN_SECONDS = 20.0
+MOST_SECONDS = 60.0
 """A stream that has not switched yet may go on until then: a busy machine takes long to learn."""
 
 AFTER_SWITCH = 5
@@ -63,11 +65,18 @@ def stream(
             batches = _watch(running, live, seconds, on_batch, on_mesh)
         finally:
             _stop(spark, running)
+        live.wait_until_learned(LEARN_SECONDS)  # a mesh still in training goes to the checkpoint
     return Streamed(live, batches)
 
 
 def _stop(spark: SparkSession, running: StreamingQuery) -> None:
-    """Stop quietly: tasks of a batch that has just begun are killed, and would say so at length."""
+    """Stop quietly, between two batches if there is such a moment.
+
+    A stream that lags behind has none; its tasks are killed, and would say so at length.
+    """
+    patience = monotonic() + PATIENCE_SECONDS
+    while running.isActive and running.status["isTriggerActive"] and monotonic() < patience:
+        sleep(POLL_SECONDS / 5)
     level = spark.conf.get("spark.log.level", "ERROR") or "ERROR"
     spark.sparkContext.setLogLevel("OFF")
     running.stop()

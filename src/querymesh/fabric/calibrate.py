@@ -1,8 +1,8 @@
 """Measure the two machine constants of QM eq. 2: the cost of a test, and of one more ruster.
 
-The paper leaves OVH abstract; DESIGN § 8 has it measured. Both come from the fabric itself, run on a
-small generated window: the time of a threshold test per row, and the extra time when the same rows
-travel as several rusters instead of one.
+The paper leaves OVH abstract; here it is measured. Both come from the fabric itself, run on a small
+generated window: the time of a threshold test per row, and the extra time when the same rows travel
+as several rusters instead of one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from querymesh.fabric.token import RouteToken
 from querymesh.query.parse import query
 
 WINDOW = 10_000
-"""Rows classified together: Spark's default Arrow batch, `spark.sql.execution.arrow.maxRecordsPerBatch`."""
+"""Rows classified together: Spark's default for an Arrow batch."""
 
 RUSTERS = 8
 REPEATS = 7
@@ -30,7 +30,7 @@ REPEATS = 7
 
 @lru_cache(maxsize=8)
 def calibrate(window: int = WINDOW) -> Overheads:
-    """The overheads of this machine for classification windows of so many rows; takes about 20 ms."""
+    """The overheads of this machine for windows of so many rows; takes about 20 ms."""
     values = pa.array(np.arange(window, dtype=np.float64))
     node_s = _shortest(lambda: answers(Threshold("x", window / 2, False), values)) / window
     one, many = _travel_seconds(values, 1), _travel_seconds(values, RUSTERS)

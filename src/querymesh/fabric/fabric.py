@@ -58,8 +58,8 @@ class Fabric:
         metrics.windows += 1
         metrics.rows_in += window.rows
         metrics.rusters += len(rusters)
-        for ruster in rusters:
-            metrics.leaf_rows[router.version, ruster.leaf] += len(ruster)
+        for made in rusters:
+            metrics.leaf_rows[router.version, made.leaf] += len(made)
         gathering = Gathering(self.bound, window)
         inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
         while inside:

@@ -35,6 +35,7 @@ class UserCalls:
     errors: int = field(default=0, init=False)
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
+        """One value per row of the function; under "drop", NULL where it raised."""
         if self.on_error == "raise":
             return predicate.apply(args, rows)
         result, failed = predicate.apply_dropping(args, rows)

@@ -25,7 +25,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Window:
-    """One classification window (W^TC): a batch of the source, and the tables it may be joined to."""
+    """One classification window (W^TC): a batch of the source, and the tables to join it to."""
 
     source: str
     batch: pa.RecordBatch
@@ -52,7 +52,7 @@ class Ruster:
 
     def column(self, column: Column) -> pa.Array:
         """The values of a column at the selected rows."""
-        if column.relation in self.matches:
+        if column.relation is not None and column.relation in self.matches:
             table = self.window.tables[column.relation]
             return table.column(column.name).take(pa.array(self.matches[column.relation]))
         values = self.window.batch.column(column.name)

@@ -21,8 +21,8 @@ def iterative_improvement(
 
     The first local optimization starts from `start`, later ones from random partitions; a solution
     counts as a local minimum (Fig. 6, line 4) after as many failed random neighbours in a row as
-    twice the training tuples. Stops after `iterations` (Table 1: k = 3) or `most_partitions` costed,
-    never by the clock, so that a seed gives the same mesh on every machine.
+    twice the training tuples. Stops after `iterations` (Table 1: k = 3) or `most_partitions`, never
+    by the clock, so that a seed gives the same mesh on every machine.
     """
     patience = 2 * problem.training.size
     best = problem.solve(start(problem, rng))

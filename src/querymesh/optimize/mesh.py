@@ -1,4 +1,4 @@
-"""The mesh: a classifier plus the routes it points to. A mesh is a function from a tuple to a route.
+"""The mesh: a classifier plus the routes it points to; a function from a tuple to a route.
 
 It is data and nothing else: `spark/` runs it, `report/` draws it, `mesh_file.py` stores it.
 """

@@ -130,7 +130,7 @@ def _check(mesh: Mesh) -> None:
     for route in (*mesh.routes, mesh.single):
         if set(route) != every or len(route) != len(every):
             raise MeshFileError(
-                f"route {list(route)} is not an order of the {len(every)} operators 1 to {len(every)}"
+                f"route {list(route)} is not an order of the {len(every)} operators"
             )
         for position, index in enumerate(route):
             late = mesh.operators[index - 1].after - set(route[:position])
@@ -143,7 +143,9 @@ def _check(mesh: Mesh) -> None:
     if any(not 0 <= label < len(mesh.routes) for label in labels):
         raise MeshFileError(f"a leaf points to a route that is not among the {len(mesh.routes)}")
     if len(labels) != len(mesh.leaves):
-        raise MeshFileError(f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described")
+        raise MeshFileError(
+            f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described"
+        )
 
 
 class _Reader:

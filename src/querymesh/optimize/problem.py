@@ -3,8 +3,8 @@
 A partition becomes a mesh in three steps (QM § 4.6, lines 8 to 10): the best route of each group,
 a classifier induced to tell the groups apart by content, and eq. 2 on where that classifier really
 sends the sampled tuples. The classifier is then pruned by the same cost: a test that does not pay
-for itself is not asked. Groups and partitions already seen are remembered, so an unchanged subset is
-never costed twice.
+for itself is not asked. Groups and partitions already seen are remembered, so an unchanged subset
+is never costed twice.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ class Problem:
         rows = self.training.profile.rows
         growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * rows))
         labels = label_of_tuple[self.training.member]
-        tree = induce(
-            self.training.attributes, self.training.codes, labels, np.ones(rows), growth
-        )
+        tree = induce(self.training.attributes, self.training.codes, labels, np.ones(rows), growth)
         tree, total_us = self._prune(tree, routes, np.arange(rows))
         if isinstance(tree, Leaf):
             total_us -= self._leaf_us
@@ -104,7 +102,7 @@ class Problem:
         return self.overheads.route_us(profile.operators) * profile.rows
 
     def _prune(self, tree: Tree, routes: tuple[Route, ...], rows: Ints) -> tuple[Tree, float]:
-        """The cheapest way to cut the tree back, and its cost over these rows (eq. 2, times rows)."""
+        """The cheapest way to cut the tree back, and its cost over these rows (eq. 2 times rows)."""
         if isinstance(tree, Leaf):
             return tree, float(self.realized(routes[tree.label])[rows].sum()) + self._leaf_us
         yes = answers(tree.test, self.training.column(tree.test.attribute))[rows]

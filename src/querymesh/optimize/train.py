@@ -11,7 +11,7 @@ the mesh *is* the single route.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,7 @@ class Training:
         known_name("search", self.search, SEARCHES)
 
 
-def known_name(what: str, name: str, known: dict[str, object] | tuple[str, ...]) -> None:
+def known_name(what: str, name: str, known: Collection[str]) -> None:
     """Refuse an unknown strategy, policy or engine, listing those there are."""
     if name not in known:
         raise QueryMeshError(f"unknown {what} {name!r}: {did_you_mean(name, known)}")

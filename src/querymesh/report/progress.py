@@ -57,8 +57,8 @@ class ProgressLines:
     """Prints one line a batch, so that a terminal and a log file show the same."""
 
     HEAD = (
-        f"{'batchId':>7}  {'numInputRows':>12}  {'inputRowsPerSecond':>18}  "
-        f"{'processedRowsPerSecond':>22}  {'evaluations a row':>17}  routes"
+        f"{'batchId':>7}  {'inputRowsPerSecond':>18}  {'processedRowsPerSecond':>22}  "
+        f"{'evaluations a row':>17}  routes"
     )
 
     def __init__(self, console: Console) -> None:
@@ -68,15 +68,16 @@ class ProgressLines:
     def show(self, batch: BatchProgress) -> None:
         """Print one batch, under the head if it was not printed yet."""
         if self._head_due:
-            self._console.print(Text(self.HEAD, style="bold"))
+            self._console.print(Text(self.HEAD, style="bold"), soft_wrap=True)
             self._head_due = False
         work = batch.evaluations_per_row
         line = (
-            f"{batch.batch_id:>7}  {batch.num_input_rows:>12,}  "
+            f"{batch.batch_id:>7}  "
             f"{batch.input_rows_per_second:>18,.0f}  {batch.processed_rows_per_second:>22,.0f}  "
             f"{'–' if work is None else format(work, '.2f'):>17}  {batch.routes}"
         )
-        self._console.print(Text(line, style="green" if batch.routes > 1 else ""))
+        style = "green" if batch.routes > 1 else ""
+        self._console.print(Text(line, style=style), soft_wrap=True)
 
     def interrupted(self) -> None:
         """Something else was printed: the next batch gets a head again."""

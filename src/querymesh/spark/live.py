@@ -84,9 +84,7 @@ class Learner:
         run = self._run
         try:
             profile = join_profiles(self._profiles)
-            mesh = train_mesh(
-                run.mesh.query, profile, self._overheads, self._training, run.policy
-            )
+            mesh = train_mesh(run.mesh.query, profile, self._overheads, self._training, run.policy)
             version = self._channel.publish(mesh)
             run.versions.append((version, mesh))
             log.info("mesh %d learned from %d rows: %s", version, profile.rows, mesh.why)

@@ -2,12 +2,10 @@
 
     CASE WHEN <test> THEN <route of the yes leaf> ELSE <route of the no leaf> END
 
-A route is written as nested CASEs, `CASE WHEN p3 THEN CASE WHEN p1 THEN p2 ELSE false END …`, and not
-as `p3 AND p1 AND p2`: Catalyst treats AND as commutative and folds branches that hold the same
+A route is written as nested CASEs, `CASE WHEN p3 THEN CASE WHEN p1 THEN p2 ELSE false END …`, and
+not as `p3 AND p1 AND p2`: Catalyst treats AND as commutative and folds branches that hold the same
 predicates in another order into one, so that every class would run the same order again. Nested
-CASEs have an order that the optimizer keeps. Where a condition can never be NULL, Catalyst turns
-`CASE WHEN p THEN q ELSE false END` back into AND; each leaf therefore ends in a literal of its own
-(`leaf number >= 0` cannot be told from another leaf's only after the branches have been compared).
+CASEs have an order that the optimizer keeps; a test looks at its plans, NULLs possible and not.
 """
 
 from __future__ import annotations
@@ -45,22 +43,28 @@ def run_native(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> DataFrame:
             f"engine 'native' runs SQL filters only, and {problem}: use engine='fabric' or 'auto'"
         )
     kept = source.filter(F.expr(mesh_condition(bound, mesh))) if bound.operators else source
-    if all(
-        isinstance(output.expr, Column) and output.expr.name == output.name
-        for output in bound.outputs
-    ) and [output.name for output in bound.outputs] == source.columns:
+    if (
+        all(
+            isinstance(output.expr, Column) and output.expr.name == output.name
+            for output in bound.outputs
+        )
+        and [output.name for output in bound.outputs] == source.columns
+    ):
         return kept
-    return kept.select(*(F.expr(_sql(output.expr)).alias(output.name) for output in bound.outputs))
+    return kept.select(
+        *(F.expr(native_sql(output.expr)).alias(output.name) for output in bound.outputs)
+    )
 
 
 def mesh_condition(bound: BoundQuery, mesh: Mesh) -> str:
     """The condition that is true for the tuples that pass every operator, in Spark SQL."""
-    conditions = [_sql(operator.expr) for operator in bound.operators]
+    filters = [operator for operator in bound.operators if isinstance(operator, Filter)]
+    conditions = [native_sql(operator.expr) for operator in filters]
 
     def written(tree: Tree) -> str:
         if isinstance(tree, Leaf):
             return _route_condition(mesh.routes[tree.label], conditions)
-        test = _sql(test_expr(tree.test, bound.source.alias))
+        test = native_sql(test_expr(tree.test, bound.source.alias))
         return f"CASE WHEN {test} THEN {written(tree.yes)} ELSE {written(tree.no)} END"
 
     return written(mesh.tree)
@@ -74,5 +78,6 @@ def _route_condition(route: Route, conditions: list[str]) -> str:
     return f"CASE WHEN {conditions[first - 1]} THEN {onward} ELSE false END"
 
 
-def _sql(expr: Expr) -> str:
+def native_sql(expr: Expr) -> str:
+    """An expression over the one source, as Spark SQL."""
     return spark_sql(expr, column=lambda column: f"`{column.name.replace('`', '``')}`")

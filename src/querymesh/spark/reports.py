@@ -45,7 +45,7 @@ _kept: list[Receiver] = []
 """Receivers of streams: a stream outlives the DataFrame it was started from."""
 
 
-class ReportParam(AccumulatorParam[Any]):
+class ReportParam(AccumulatorParam[Any]):  # type: ignore[misc]
     """Merges reports in tasks and hands them to the run's receiver on the driver."""
 
     def __init__(self, run: str) -> None:

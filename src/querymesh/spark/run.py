@@ -11,47 +11,28 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.classify.tree import Leaf
-from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, UnsupportedError, did_you_mean
+from querymesh.classify.tree import Leaf, attributes_of
+from querymesh.errors import (
+    MeshFileError,
+    QueryMeshError,
+    SchemaError,
+    UnsupportedError,
+    did_you_mean,
+)
 from querymesh.fabric.calibrate import WINDOW, calibrate
-from querymesh.fabric.profiler import profile_sample
-from querymesh.fabric.tables import make_tables
 from querymesh.optimize.mesh import LeafStats, Mesh
-from querymesh.optimize.train import POLICIES, Training, known_name, train_mesh, untrained_mesh
+from querymesh.optimize.train import POLICIES, Training, known_name, untrained_mesh
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.channel import Channel
+from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
 from querymesh.spark.live import LiveRun, remember
-from querymesh.spark.native import run_native, why_not_native
+from querymesh.spark.native import run_native
 from querymesh.spark.reports import ReportParam, deliver_to
-from querymesh.spark.sample import take_sample, whole_table
-from querymesh.spark.schema import arrow_schema, conform, output_struct
+from querymesh.spark.schema import output_struct
 from querymesh.spark.task import FabricTask
+from querymesh.spark.train import ENGINES, engine_for, train_or_written
 
-Data = DataFrame | pa.Table
-Inputs = Mapping[str, Data]
-
-ENGINES = ("auto", "native", "fabric")
 ON_ERROR = ("raise", "drop")
-
-
-def train(
-    query: Query,
-    sample: Data | Inputs,
-    *,
-    seed: int = 0,
-    policy: str = "mesh",
-    on_error: str = "raise",
-    training: Training | None = None,
-) -> Mesh:
-    """Learn a mesh for a query from a sample of its source, and its look-up tables whole.
-
-    `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
-    relation the bare table will do. A larger source is sampled down to `training.sample_rows`.
-    """
-    training = replace(training or Training(), seed=seed)
-    inputs = _inputs(query, sample)
-    bound = query.bind({name: arrow_schema(data) for name, data in inputs.items()})
-    return _train(bound, _by_alias(bound, inputs), policy, on_error, training)
 
 
 def run(
@@ -76,9 +57,7 @@ def run(
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
     query = mesh_or_query.query if isinstance(mesh_or_query, Mesh) else mesh_or_query
-    given = _inputs(query, inputs)
-    bound = query.bind({name: arrow_schema(data) for name, data in given.items()})
-    data = _by_alias(bound, given)
+    bound, data = bind_inputs(query, inputs)
     source = data[bound.source.alias]
     if not isinstance(source, DataFrame):
         raise SchemaError(
@@ -94,10 +73,12 @@ def run(
         mesh = untrained_mesh(query, names, bound.precedence)
     else:
         from_data = data if sample is None else {**data, bound.source.alias: sample}
-        mesh = _train_or_written(bound, from_data, policy, on_error, training)
-    if engine == "auto":
-        trained = mesh.sample_rows > 0 or not source.isStreaming
-        engine = "native" if trained and why_not_native(bound) is None else "fabric"
+        mesh = train_or_written(
+            bound, from_data, policy, on_error, training, engine_for(engine, bound)
+        )
+    if engine == "auto" and source.isStreaming and mesh.sample_rows == 0:
+        engine = "fabric"  # what is learned while it runs cannot be written into the plan
+    engine = engine_for(engine, bound)
     live = LiveRun(mesh, engine, policy)
     if engine == "native":
         if source.isStreaming and mesh.sample_rows == 0 and len(bound.operators) > 1:
@@ -112,63 +93,6 @@ def run(
     return out
 
 
-def _inputs(query: Query, given: Data | Inputs) -> dict[str, Data]:
-    """The inputs by relation name as FROM spells it."""
-    names = list(dict.fromkeys(relation.name for relation in query.relations))
-    if not isinstance(given, Mapping):
-        if len(names) > 1:
-            raise SchemaError(
-                f"the query reads {', '.join(names)}: give a dict with a DataFrame for each"
-            )
-        return {names[0]: given}
-    by_lower = {str(name).lower(): data for name, data in given.items()}
-    for name in names:
-        if name.lower() not in by_lower:
-            raise SchemaError(f"no input for relation {name!r}: {did_you_mean(name, given)}")
-    known = {name.lower() for name in names}
-    for name in given:
-        if str(name).lower() not in known:
-            raise SchemaError(f"the query has no relation {name!r}: {did_you_mean(name, names)}")
-    return {name: by_lower[name.lower()] for name in names}
-
-
-def _by_alias(bound: BoundQuery, inputs: Mapping[str, Data]) -> dict[str, Data]:
-    return {relation.alias: inputs[relation.name] for relation in bound.query.relations}
-
-
-def _train(
-    bound: BoundQuery, data: Mapping[str, Data], policy: str, on_error: str, training: Training
-) -> Mesh:
-    alias = bound.source.alias
-    sample = take_sample(data[alias], training.sample_rows, training.seed)
-    static = _static_tables(bound, data)
-    profile = profile_sample(
-        bound, conform(sample, bound.schemas[alias]), make_tables(bound, static), on_error
-    )
-    return train_mesh(bound.query, profile, calibrate(WINDOW), training, policy)
-
-
-def _train_or_written(
-    bound: BoundQuery, data: Mapping[str, Data], policy: str, on_error: str, training: Training
-) -> Mesh:
-    """Train; an empty DataFrame has nothing to learn from, and the written order will do for it."""
-    names = tuple(operator.name for operator in bound.operators)
-    if not names:
-        return untrained_mesh(bound.query, names, bound.precedence)
-    sample = take_sample(data[bound.source.alias], training.sample_rows, training.seed)
-    if sample.num_rows == 0:
-        return untrained_mesh(bound.query, names, bound.precedence)
-    return _train(bound, {**data, bound.source.alias: sample}, policy, on_error, training)
-
-
-def _static_tables(bound: BoundQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:
-    return {
-        alias: conform(whole_table(data[alias], alias), bound.schemas[alias])
-        for alias in data
-        if alias != bound.source.alias
-    }
-
-
 def _fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
     """A mesh is of one query: its operators must be those the query has on this data."""
     names = [operator.name for operator in bound.operators]
@@ -178,6 +102,13 @@ def _fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
             f"the mesh was trained for the operators {trained}, but on these inputs the query has "
             f"{names}: train it again"
         )
+    schema = bound.schemas[bound.source.alias]
+    for attribute in sorted(attributes_of(mesh.tree)):
+        if attribute not in schema.names:
+            raise MeshFileError(
+                f"the mesh tells tuples apart by {attribute!r}, which {bound.source.name} does not "
+                f"have: {did_you_mean(attribute, schema.names)}"
+            )
     return mesh
 
 
@@ -207,8 +138,7 @@ def _run_fabric(
     run_name = uuid4().hex
     deliver_to(run_name, live, keep=source.isStreaming)
     sent = {
-        alias: context.broadcast(_ipc(table))
-        for alias, table in _static_tables(bound, data).items()
+        alias: context.broadcast(_ipc(table)) for alias, table in static_tables(bound, data).items()
     }
     task = FabricTask(
         bound,
@@ -230,9 +160,7 @@ def _run_fabric(
     return source.mapInArrow(task, output_struct(bound, data))
 
 
-def _channel_folder(
-    bound: BoundQuery, policy: str, checkpoint: str | None, master: str
-) -> str:
+def _channel_folder(bound: BoundQuery, policy: str, checkpoint: str | None, master: str) -> str:
     """Where this query's meshes are; another query or policy on the same checkpoint has another."""
     if checkpoint is not None:
         names = [operator.name for operator in bound.operators]
@@ -250,4 +178,4 @@ def _ipc(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())

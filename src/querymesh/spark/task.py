@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -22,6 +22,9 @@ from querymesh.optimize.mesh import Mesh
 from querymesh.query.model import BoundQuery
 from querymesh.spark.channel import Channel
 from querymesh.spark.reports import Report
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 _KEPT = 8
 _tables: OrderedDict[str, dict[str, LookupTable]] = OrderedDict()
@@ -96,7 +99,7 @@ class FabricTask:
         return len(rows)
 
 
-def _remembered(store: OrderedDict[Any, Any], key: Any, build: Any) -> Any:
+def _remembered(store: OrderedDict[K, V], key: K, build: Callable[[], V]) -> V:
     """The value of `key`, built at first use; the oldest of more than a few is forgotten."""
     if key not in store:
         store[key] = build()

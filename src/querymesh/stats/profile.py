@@ -87,7 +87,7 @@ class Profile:
         return rows
 
     def realized_us(self, route: Route) -> Floats:
-        """What each tuple costs on this route: every operator it meets, times what arrives there."""
+        """What each tuple costs on this route: each operator it meets, times what arrives there."""
         costs = self.cost_us[[k - 1 for k in route]]
         return np.asarray(self.arriving(route) @ costs, dtype=np.float64)
 

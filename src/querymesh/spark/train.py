@@ -1,0 +1,91 @@
+"""Training on Spark: take a sample, profile it, time it on the engine it will run on, search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from querymesh.fabric.calibrate import WINDOW, calibrate
+from querymesh.fabric.profiler import profile_sample
+from querymesh.fabric.tables import make_tables
+from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.train import Training, known_name, train_mesh, untrained_mesh
+from querymesh.query.model import BoundQuery, Query
+from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
+from querymesh.spark.native import why_not_native
+from querymesh.spark.native_cost import native_costs_us
+from querymesh.spark.sample import take_sample
+from querymesh.spark.schema import conform
+
+ENGINES = ("auto", "native", "fabric")
+
+
+def train(
+    query: Query,
+    sample: Data | Inputs,
+    *,
+    seed: int = 0,
+    policy: str = "mesh",
+    engine: str = "auto",
+    on_error: str = "raise",
+    training: Training | None = None,
+) -> Mesh:
+    """Learn a mesh for a query from a sample of its source, and its look-up tables whole.
+
+    `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
+    relation the bare table will do. A larger source is sampled down to `training.sample_rows`.
+    Operators are timed on the engine they will run on: SQL that goes to Catalyst is timed there, if
+    a Spark session is active.
+    """
+    known_name("engine", engine, ENGINES)
+    training = replace(training or Training(), seed=seed)
+    bound, data = bind_inputs(query, sample)
+    return _train(bound, data, policy, on_error, training, engine_for(engine, bound))
+
+
+def _train(
+    bound: BoundQuery,
+    data: Mapping[str, Data],
+    policy: str,
+    on_error: str,
+    training: Training,
+    engine: str,
+) -> Mesh:
+    alias = bound.source.alias
+    sample = take_sample(data[alias], training.sample_rows, training.seed)
+    sample = conform(sample, bound.schemas[alias])
+    static = static_tables(bound, data)
+    profile = profile_sample(bound, sample, make_tables(bound, static), on_error)
+    overheads = calibrate(WINDOW)
+    session = SparkSession.getActiveSession()
+    if engine == "native" and session is not None and profile.rows and profile.operators > 1:
+        profile = replace(profile, cost_us=native_costs_us(session, sample, bound))
+        overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
+    return train_mesh(bound.query, profile, overheads, training, policy)
+
+
+def train_or_written(
+    bound: BoundQuery,
+    data: Mapping[str, Data],
+    policy: str,
+    on_error: str,
+    training: Training,
+    engine: str,
+) -> Mesh:
+    """Train; an empty DataFrame has nothing to learn from, and the written order will do for it."""
+    names = tuple(operator.name for operator in bound.operators)
+    if not names:
+        return untrained_mesh(bound.query, names, bound.precedence)
+    sample = take_sample(data[bound.source.alias], training.sample_rows, training.seed)
+    if sample.num_rows == 0:
+        return untrained_mesh(bound.query, names, bound.precedence)
+    return _train(bound, {**data, bound.source.alias: sample}, policy, on_error, training, engine)
+
+
+def engine_for(asked: str, bound: BoundQuery) -> str:
+    """The engine asked for; for "auto" native where nothing needs Python."""
+    if asked != "auto":
+        return asked
+    return "native" if why_not_native(bound) is None else "fabric"
