@@ -93,19 +93,22 @@ def interleave(
     answers: dict[str, Any] = {}
     gc.collect()
     gc.freeze()  # what is there already need not be looked through before every run
-    for number in range(-warm_ups, rounds):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            gc.collect()  # one contender's garbage is not another's time
-            started = clock()
-            answers[name] = actions[name]()
-            took = clock() - started
-            if number >= 0:
-                seconds[name].append(took)
-            if same_answer:
-                _check_answer(name, answers[name], control, answers.get(control, answers[name]))
-        log(f"  round {number + 1} of {rounds}" if number >= 0 else "  warm-up")
-    gc.unfreeze()
+    try:
+        for number in range(-warm_ups, rounds):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                gc.collect()  # one contender's garbage is not another's time
+                started = clock()
+                answers[name] = actions[name]()
+                took = clock() - started
+                if number >= 0:
+                    seconds[name].append(took)
+                if same_answer:
+                    expected = answers.get(control, answers[name])
+                    _check_answer(name, answers[name], control, expected)
+            log(f"  round {number + 1} of {rounds}" if number >= 0 else "  warm-up")
+    finally:
+        gc.unfreeze()
     return Timing({n: tuple(times) for n, times in seconds.items()}, control, answers[control])
 
 

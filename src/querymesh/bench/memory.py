@@ -36,7 +36,7 @@ def run(bench: Bench) -> list[Finding]:
     """High-water marks of long partitions and of large fan-outs over those of small ones."""
     few, many = (4, 40) if bench.quick else (10, 200)
     base = peak_of(few, FAN_OUTS)
-    longer = peak_of(many, FAN_OUTS[:1])
+    longer = peak_of(many, FAN_OUTS)
     wider = peak_of(few, tuple(10 * fan_out for fan_out in FAN_OUTS))
     details = {
         "batch_rows": BATCH_ROWS,

@@ -9,7 +9,7 @@ where an attribute's say over the outcomes is no accident. Its density is the tu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from querymesh.classify.attributes import (
     one_piece,
 )
 from querymesh.classify.induce import Growth, induce
-from querymesh.classify.tree import leaves_of
+from querymesh.classify.tree import Split, Threshold, Tree, leaves_of
 from querymesh.stats.profile import Floats, Ints, Profile
 
 MAX_PATTERNS = 16
@@ -63,7 +63,34 @@ def condense(profile: Profile, size: int, chance: float = 0.01) -> TrainingSet:
     filled = [region for region in leaves_of(tree, columns.__getitem__, rows) if len(region)]
     for number, region in enumerate(filled):
         member[region] = number
-    return TrainingSet(profile, attributes, left_out, codes, columns, member, len(filled))
+    asked = _asked(tree, attributes)
+    codes = [attribute.codes(columns[attribute.name]) for attribute in asked]
+    return TrainingSet(profile, asked, left_out, codes, columns, member, len(filled))
+
+
+def _asked(tree: Tree, attributes: list[Attribute]) -> list[Attribute]:
+    """The attributes the regions are made of, with only the thresholds that bound a region.
+
+    Whatever partition of the regions a search proposes, no other test can tell its groups apart.
+    """
+    thresholds: dict[str, set[float]] = {}
+
+    def collect(node: Tree) -> None:
+        if isinstance(node, Split):
+            found = thresholds.setdefault(node.test.attribute, set())
+            if isinstance(node.test, Threshold):
+                found.add(node.test.value)
+            collect(node.yes)
+            collect(node.no)
+
+    collect(tree)
+    return [
+        replace(attribute, edges=np.array(sorted(thresholds[attribute.name])))
+        if attribute.numeric
+        else attribute
+        for attribute in attributes
+        if attribute.name in thresholds
+    ]
 
 
 def outcome_patterns(outcomes: Floats) -> npt.NDArray[np.int64]:

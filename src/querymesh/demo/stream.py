@@ -123,11 +123,7 @@ def _enough(batches: list[BatchProgress], elapsed: float, seconds: float) -> boo
 
 
 class _Meter:
-    """What the run did since it was last asked.
-
-    Tasks report while this reads, so it works on copies, which are whole under the interpreter's
-    lock.
-    """
+    """What the run did since it was last asked."""
 
     def __init__(self, live: LiveRun) -> None:
         self._live = live
@@ -138,10 +134,9 @@ class _Meter:
     def since_last(self) -> tuple[int, float | None]:
         """The newest mesh version that met rows, and evaluations a row."""
         metrics = self._live.metrics
-        evaluations = sum(visits.evaluations for visits in list(metrics.visits.values()))
-        by_version = dict(metrics.leaf_rows)
-        rows = sum(by_version.values())
-        self._version = max((version for version, _ in by_version), default=0)
+        evaluations = metrics.evaluations
+        rows = sum(metrics.leaf_rows.values())
+        self._version = max((version for version, _ in metrics.leaf_rows), default=0)
         new_rows, new_evaluations = rows - self._rows, evaluations - self._evaluations
         self._rows, self._evaluations = rows, evaluations
         return self._version, new_evaluations / new_rows if new_rows else None

@@ -9,6 +9,7 @@ is never costed twice.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,9 +90,10 @@ class Problem:
         growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * rows))
         labels = label_of_tuple[self.training.member]
         tree = induce(self.training.attributes, self.training.codes, labels, np.ones(rows), growth)
-        tree, total_us = self._prune(tree, routes, np.arange(rows))
-        if isinstance(tree, Leaf):
-            total_us -= self._leaf_us
+        tree, row_us = self._prune(tree, routes, np.arange(rows))
+        total_us = float(row_us.sum())
+        if not isinstance(tree, Leaf):
+            total_us += self._leaf_us * len(list(leaves(tree)))
         tree, routes = _only_used(tree, routes)
         return Solution(groups, tree, routes, total_us / max(rows, 1))
 
@@ -101,19 +103,28 @@ class Problem:
         profile = self.training.profile
         return self.overheads.route_us(profile.operators) * profile.rows
 
-    def _prune(self, tree: Tree, routes: tuple[Route, ...], rows: Ints) -> tuple[Tree, float]:
-        """The cheapest way to cut the tree back, and its cost over these rows (eq. 2 times rows)."""
+    def _prune(self, tree: Tree, routes: tuple[Route, ...], rows: Ints) -> tuple[Tree, Floats]:
+        """The tree cut back to the tests that pay, and what each of these rows then costs.
+
+        A test pays if what its two sides save over the best single leaf in its place is more than
+        the test, one more leaf, and the standard error of that saving.
+        """
         if isinstance(tree, Leaf):
-            return tree, float(self.realized(routes[tree.label])[rows].sum()) + self._leaf_us
+            return tree, self.realized(routes[tree.label])[rows]
         yes = answers(tree.test, self.training.column(tree.test.attribute))[rows]
         yes_tree, yes_us = self._prune(tree.yes, routes, rows[yes])
         no_tree, no_us = self._prune(tree.no, routes, rows[~yes])
-        split_us = yes_us + no_us + len(rows) * self.overheads.node_us
+        split_us = np.empty(len(rows))
+        split_us[yes], split_us[~yes] = yes_us, no_us
+        split_us += self.overheads.node_us
         labels = sorted({leaf.label for leaf, _ in leaves(tree)})
-        leaf_us = [float(self.realized(routes[label])[rows].sum()) for label in labels]
-        best = int(np.argmin(leaf_us))
-        if leaf_us[best] + self._leaf_us <= split_us:
-            return Leaf(labels[best]), leaf_us[best] + self._leaf_us
+        candidates = [self.realized(routes[label])[rows] for label in labels]
+        best = min(range(len(labels)), key=lambda k: float(candidates[k].sum()))
+        saved = candidates[best] - split_us
+        added_leaves = len(list(leaves(Split(tree.test, yes_tree, no_tree)))) - 1
+        doubt = float(saved.std()) * math.sqrt(len(saved)) if len(saved) else 0.0
+        if float(saved.sum()) <= added_leaves * self._leaf_us + doubt:
+            return Leaf(labels[best]), candidates[best]
         return Split(tree.test, yes_tree, no_tree), split_us
 
 

@@ -23,6 +23,7 @@ from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.query.predicate import Predicate
 
 _NAME = re.compile(r"mesh-(\d{6,})\.json")
+_ENOUGH = "enough-rows-profiled"
 
 
 class Channel:
@@ -31,23 +32,38 @@ class Channel:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def publish(self, mesh: Mesh) -> int:
-        """Make a mesh the newest; returns its version."""
+    def open(self) -> int:
+        """Make the folder, if it is new, and tell the newest version in it."""
         system, folder = self._open()
         system.create_dir(folder, recursive=True)
-        version = self.newest() + 1
-        target = str(PurePosixPath(folder) / f"mesh-{version:06d}.json")
-        with system.open_output_stream(f"{target}.part") as out:
-            out.write(mesh_to_json(mesh).encode())
-        system.move(f"{target}.part", target)
-        return version
+        return self.newest()
+
+    def publish(self, mesh: Mesh, version: int) -> None:
+        """Make a mesh the newest. The folder is not made again: the checkpoint may be gone."""
+        self._write(f"mesh-{version:06d}.json", mesh_to_json(mesh).encode())
+
+    def enough(self) -> None:
+        """Tell the tasks that no more rows need to be profiled."""
+        self._write(_ENOUGH, b"")
 
     def newest(self) -> int:
         """The newest version; 0 where none was published yet."""
+        return self.state()[0]
+
+    def state(self) -> tuple[int, bool]:
+        """The newest version, and whether rows should still be profiled."""
         system, folder = self._open()
         selector = fs.FileSelector(folder, allow_not_found=True)
-        names = (_NAME.fullmatch(info.base_name) for info in system.get_file_info(selector))
-        return max((int(name.group(1)) for name in names if name), default=0)
+        names = [info.base_name for info in system.get_file_info(selector)]
+        versions = [int(found.group(1)) for name in names if (found := _NAME.fullmatch(name))]
+        return max(versions, default=0), not versions and _ENOUGH not in names
+
+    def _write(self, name: str, content: bytes) -> None:
+        system, folder = self._open()
+        target = str(PurePosixPath(folder) / name)
+        with system.open_output_stream(f"{target}.part") as out:
+            out.write(content)
+        system.move(f"{target}.part", target)
 
     def read(self, version: int, functions: Mapping[str, Predicate]) -> Mesh:
         """A published mesh."""

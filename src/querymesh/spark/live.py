@@ -7,6 +7,7 @@ next batch takes.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import weakref
@@ -31,10 +32,16 @@ class LiveRun:
     def __init__(self, mesh: Mesh, engine: str, policy: str) -> None:
         self.engine = engine
         self.policy = policy
-        self.metrics = Metrics()
+        self._metrics = Metrics()
         self.versions: list[tuple[int, Mesh]] = [(0, mesh)]
         self._learner: Learner | None = None
         self._lock = threading.Lock()
+
+    @property
+    def metrics(self) -> Metrics:
+        """What the run has done so far: a copy, so that it stays as it is while tasks report."""
+        with self._lock:
+            return copy.deepcopy(self._metrics)
 
     @property
     def mesh(self) -> Mesh:
@@ -48,7 +55,7 @@ class LiveRun:
     def receive(self, report: Report) -> None:
         """Take in a task's report."""
         with self._lock:
-            self.metrics.add(report.metrics)
+            self._metrics.add(report.metrics)
         if self._learner is not None and report.profiles:
             self._learner.gather(report.profiles)
 
@@ -78,6 +85,7 @@ class Learner:
         self._profiles += profiles
         if sum(profile.rows for profile in self._profiles) >= self._training.sample_rows:
             self._started = True
+            self._channel.enough()
             threading.Thread(target=self._train, name="querymesh-learner", daemon=True).start()
 
     def _train(self) -> None:
@@ -85,8 +93,9 @@ class Learner:
         try:
             profile = join_profiles(self._profiles)
             mesh = train_mesh(run.mesh.query, profile, self._overheads, self._training, run.policy)
-            version = self._channel.publish(mesh)
+            version = run.versions[-1][0] + 1
             run.versions.append((version, mesh))
+            self._channel.publish(mesh, version)
             log.info("mesh %d learned from %d rows: %s", version, profile.rows, mesh.why)
         except (QueryMeshError, OSError):
             log.exception("no mesh could be learned; the query goes on with the order as written")

@@ -151,7 +151,7 @@ def _run_fabric(
     )
     if source.isStreaming and live.mesh.sample_rows == 0 and len(bound.operators) > 1:
         task.channel = Channel(_channel_folder(bound, live.policy, checkpoint, context.master))
-        learned = task.channel.newest()
+        learned = task.channel.open()
         if learned:
             live.versions.append((learned, task.channel.read(learned, bound.query.functions)))
         else:

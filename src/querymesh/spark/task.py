@@ -53,8 +53,9 @@ class FabricTask:
         """The results of one partition; what was done is reported once, at the end."""
         tables = self._lookup_tables()
         fabric = Fabric(self.bound, tables, self.on_error)
-        router = self._router()
-        to_profile = self.learn_rows if router.version == 0 else 0
+        version, learning = self.channel.state() if self.channel else (0, False)
+        router = self._router(version)
+        to_profile = self.learn_rows if learning else 0
         report = Report(fabric.metrics)
         for batch in batches:
             if to_profile > 0 and batch.num_rows:
@@ -74,9 +75,7 @@ class FabricTask:
 
         return _remembered(_tables, self.name, build)
 
-    def _router(self) -> MeshRouter:
-        version = self.channel.newest() if self.channel else 0
-
+    def _router(self, version: int) -> MeshRouter:
         def build() -> MeshRouter:
             if version == 0 or self.channel is None:
                 return MeshRouter(self.mesh)
