@@ -18,7 +18,7 @@ CASE = "python"
 
 def run(bench: Bench) -> list[Finding]:
     """The mesh against plain Spark and against the best single order in the same fabric."""
-    data = messages(bench.rows(60_000, 6_000), OPPOSITE)
+    data = messages(bench.rows(80_000, 6_000), OPPOSITE)
     contest = prepare(
         bench,
         Question(
@@ -41,7 +41,7 @@ def run(bench: Bench) -> list[Finding]:
             "plain Spark": lambda: fingerprint.of_ids(plain),
             "by hand": lambda: fingerprint.of_ids(by_hand),
         },
-        bench.rounds(7),
+        bench.rounds(5),
         log=bench.log,
     )
     contest.check_rows(

@@ -62,7 +62,7 @@ def python_contest(
             "best single": contest.run(contest.single, "best single"),
             "plain Spark": lambda: fingerprint.of_ids(plain),
         },
-        bench.rounds(7),
+        bench.rounds(5),
         log=bench.log,
     )
     contest.check_rows({"plain Spark": plain, "best single": contest.result(contest.single)})
@@ -97,7 +97,7 @@ def sql_contest(
             "mesh": contest.run(contest.mesh, "mesh"),
             "plain Spark": lambda: fingerprint.of_ids(plain),
         },
-        bench.rounds(15),
+        bench.rounds(11),
         warm_ups=bench.rounds(2, 1),
         log=bench.log,
     )

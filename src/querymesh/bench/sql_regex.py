@@ -22,7 +22,7 @@ NAMES = [name for name, _ in PATTERNS]
 
 def run(bench: Bench) -> list[Finding]:
     """The mesh in generated code against the best order anybody could write in plain Spark."""
-    data = lines(bench.rows(800_000, 60_000), OPPOSITE)
+    data = lines(bench.rows(400_000, 40_000), OPPOSITE)
     contest = prepare(
         bench,
         Question(
@@ -34,7 +34,7 @@ def run(bench: Bench) -> list[Finding]:
             passes=data.passes,
         ),
     )
-    orders = best_orders(contest.profile, bench.rounds(4, 2))
+    orders = best_orders(contest.profile, bench.rounds(3, 2))
     written = {f"plain Spark {route_text(r)}": plain_spark.in_order(contest.df, CONDITIONS, r)
                for r in orders}  # fmt: skip
     actions: dict[str, Callable[[], Fingerprint]] = {"mesh": contest.run(contest.mesh, "mesh")}
@@ -45,7 +45,7 @@ def run(bench: Bench) -> list[Finding]:
         actions[engine] = other_engines.regex_filter(
             engine, data.table, "line", [pattern for _, pattern in PATTERNS], orders[0]
         )
-    timing = interleave(actions, bench.rounds(9), log=bench.log)
+    timing = interleave(actions, bench.rounds(7), log=bench.log)
     contest.check_rows(written)
     contest.close()
     best = timing.fastest(list(written))

@@ -1,7 +1,7 @@
 """The decision tree, as data: what it asks, where a tuple goes, and how it reads.
 
 The tree is the classifier of a mesh (QM § 4.4). Its three readings must agree on every tuple:
-`leaves_of` on Arrow arrays in the fabric, `test_expr` as an expression for Catalyst, `test_text`
+`leaves_of` on Arrow arrays in the fabric, `as_condition` as an expression for Catalyst, `as_text`
 for people.
 """
 
@@ -118,7 +118,7 @@ def answers(test: Test, values: pa.Array) -> Mask:
             return np.where(null_mask(values), null, yes) if values.null_count else yes
 
 
-def test_expr(test: Test, relation: str | None = None) -> Expr:
+def as_condition(test: Test, relation: str | None = None) -> Expr:
     """The test as a condition that is never NULL."""
     column = Column(relation, test.attribute)
     absent = Call("is null", (column,))
@@ -135,7 +135,7 @@ def test_expr(test: Test, relation: str | None = None) -> Expr:
             return Call("and", (Call("not", (absent,)), yes))
 
 
-def test_text(test: Test, answer: bool = True) -> str:
+def as_text(test: Test, answer: bool = True) -> str:
     """The test for people, as one of its answers: `price <= 10.5`, `sector not in {Tech}`."""
     name = test.attribute
     match test:

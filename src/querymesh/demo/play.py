@@ -24,7 +24,7 @@ from querymesh.report.html import write_mesh_page
 from querymesh.report.progress import BatchProgress, ProgressLines
 from querymesh.report.run_text import metrics_text
 from querymesh.report.text import mesh_text
-from querymesh.spark.run import train
+from querymesh.spark.train import train
 
 SEED = 2012
 ROWS = 60_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import count
 
-from querymesh.classify.tree import Leaf, Tree, test_text
+from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.optimize.mesh import Mesh
 from querymesh.report.figures import leaf_name, micros, percent
 
@@ -21,8 +21,8 @@ def _node(mesh: Mesh, tree: Tree, label: str, numbers: Iterator[int]) -> str:
     text = f'<span class="test mono">{escape(label)}</span>'
     if isinstance(tree, Leaf):
         return f"<li>{text}{_leaf(mesh, next(numbers))}</li>"
-    yes = _node(mesh, tree.yes, test_text(tree.test, True), numbers)
-    no = _node(mesh, tree.no, test_text(tree.test, False), numbers)
+    yes = _node(mesh, tree.yes, as_text(tree.test, True), numbers)
+    no = _node(mesh, tree.no, as_text(tree.test, False), numbers)
     return f"<li>{text}<ul>{yes}{no}</ul></li>"
 
 

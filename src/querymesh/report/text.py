@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from textwrap import indent
 
-from querymesh.classify.tree import Leaf, Tree, test_text
+from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.optimize.mesh import Mesh
 from querymesh.report.figures import counted, leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
@@ -81,8 +81,8 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
     yield f"{stem}{label}", isinstance(tree, Leaf)
     if isinstance(tree, Leaf):
         return
-    yield from _branches(tree.yes, test_text(tree.test, True), f"{below}├─ ", f"{below}│  ")
-    yield from _branches(tree.no, test_text(tree.test, False), f"{below}└─ ", f"{below}   ")
+    yield from _branches(tree.yes, as_text(tree.test, True), f"{below}├─ ", f"{below}│  ")
+    yield from _branches(tree.no, as_text(tree.test, False), f"{below}└─ ", f"{below}   ")
 
 
 def _route(mesh: Mesh, leaf: int) -> str:

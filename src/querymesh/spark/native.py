@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from querymesh.classify.tree import Leaf, Tree, test_expr
+from querymesh.classify.tree import Leaf, Tree, as_condition
 from querymesh.errors import UnsupportedError
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.expr import Column, Expr, user_calls_of
@@ -64,7 +64,7 @@ def mesh_condition(bound: BoundQuery, mesh: Mesh) -> str:
     def written(tree: Tree) -> str:
         if isinstance(tree, Leaf):
             return _route_condition(mesh.routes[tree.label], conditions)
-        test = native_sql(test_expr(tree.test, bound.source.alias))
+        test = native_sql(as_condition(tree.test, bound.source.alias))
         return f"CASE WHEN {test} THEN {written(tree.yes)} ELSE {written(tree.no)} END"
 
     return written(mesh.tree)
