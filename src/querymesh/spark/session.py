@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ def local_session(
     if running is not None:
         return running
     use_java()
+    # Only Arrow passes between Spark and QueryMesh, so PySpark's doubts about pandas 3 are moot.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Tasks import what this program imports: functions in modules beside a script, for example.
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
