@@ -16,8 +16,14 @@ def profile_of(outcomes, cost_us=None, after=None, sample=None) -> Profile:
         tuple(f"p{j + 1}" for j in range(operators)),
         tuple(after or [frozenset()] * operators),
         outcomes,
-        np.asarray(cost_us if cost_us is not None else np.ones(operators), dtype=np.float64),
+        *_both(cost_us if cost_us is not None else np.ones(operators)),
     )
+
+
+def _both(cost_us):
+    """The same cost for either outcome, or (on dropped, on passed) as given."""
+    costs = np.asarray(cost_us, dtype=np.float64)
+    return costs if costs.ndim == 2 else (costs, costs)
 
 
 def three_classes(rows=1500, seed=0, opposite=True) -> Profile:
@@ -41,7 +47,10 @@ def random_profiles(draw, most_operators=4, most_rows=12) -> Profile:
     operators = draw(st.integers(1, most_operators))
     rows = draw(st.integers(1, most_rows))
     outcomes = draw(hnp.arrays(np.int64, (rows, operators), elements=st.integers(0, 3)))
-    cost = draw(st.lists(st.floats(0.1, 50), min_size=operators, max_size=operators))
+    costs = st.lists(st.floats(0.1, 50), min_size=operators, max_size=operators)
+    drop, keep = np.array(draw(costs)), np.array(draw(costs))
+    keep = np.where((outcomes <= 1).all(axis=0), keep, drop)  # a look-up has one cost
+    cost = np.array([drop, keep])
     after = []
     for j in range(operators):
         before = draw(st.sets(st.integers(1, j))) if j else set()

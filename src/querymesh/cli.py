@@ -168,11 +168,12 @@ def bench(
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
 ) -> None:
     """Measure against plain Spark, the best single order and the class oracle."""
-    from querymesh.bench.where import run_where
+    from querymesh.bench.where import print_rows, run_where
 
     if what not in ("where", "all"):
         raise typer.BadParameter(f"there is no benchmark {what!r}: choose where or all")
     findings = run_where(quick, case, lambda line: out.print(Text(str(line)), soft_wrap=True))
+    print_rows(findings, out)
     if json_file is not None:
         _write_json(json_file, findings)
 

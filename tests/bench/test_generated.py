@@ -16,7 +16,9 @@ ROWS = 3000
 def profile_of(data, cost_us):
     names = tuple(f"p{k}" for k in range(data.passes.shape[1]))
     after = (frozenset(),) * len(names)
-    return Profile(data.table, names, after, data.passes.astype(float), np.asarray(cost_us, float))
+    return Profile(
+        data.table, names, after, data.passes.astype(float), *[np.asarray(cost_us, float)] * 2
+    )
 
 
 @pytest.mark.parametrize("rates", [OPPOSITE, UNIFORM], ids=["opposite", "uniform"])

@@ -18,7 +18,7 @@ def profile_of(outcomes, cost_us, table=None):
     names = tuple(f"p{k + 1}" for k in range(outcomes.shape[1]))
     table = table if table is not None else pa.table({"id": np.arange(len(outcomes))})
     after = (frozenset(),) * len(names)
-    return Profile(table, names, after, outcomes, np.asarray(cost_us, dtype=float))
+    return Profile(table, names, after, outcomes, *[np.asarray(cost_us, dtype=float)] * 2)
 
 
 def test_the_limits_of_a_case_worked_by_hand():

@@ -59,7 +59,7 @@ def test_condensed_tuples_keep_their_densities_and_follow_the_outcomes():
     kind = np.repeat([0, 1], [300, 100])
     outcomes = np.column_stack([kind == 0, kind == 1]).astype(float)
     sample = pa.table({"kind": np.array(["a", "b"])[kind], "noise": RNG.normal(size=400)})
-    profile = Profile(sample, ("p", "q"), (frozenset(),) * 2, outcomes, np.ones(2))
+    profile = Profile(sample, ("p", "q"), (frozenset(),) * 2, outcomes, np.ones(2), np.ones(2))
     training = condense(profile, 10)
     assert training.size == 2
     assert sorted(training.weights.tolist()) == [100, 300]

@@ -19,7 +19,7 @@ def allowed_routes(after):
 @given(random_profiles())
 def test_the_dynamic_program_finds_the_cheapest_of_all_allowed_orders(profile):
     table = survivors(profile.outcomes, np.zeros(profile.rows, np.int64), 1)[0]
-    route, cost = exact_route(table, profile.cost_us, profile.after)
+    route, cost = exact_route(table, profile.drop_us, profile.pass_us, profile.after)
     costs = {r: profile.realized_us(r).sum() for r in allowed_routes(profile.after)}
     assert route in costs
     assert cost == pytest.approx(min(costs.values()))
@@ -29,7 +29,9 @@ def test_the_dynamic_program_finds_the_cheapest_of_all_allowed_orders(profile):
 @given(random_profiles())
 def test_greedy_and_written_orders_keep_precedence(profile):
     allowed = set(allowed_routes(profile.after))
-    assert greedy_route(profile.outcomes, profile.cost_us, profile.after) in allowed
+    assert (
+        greedy_route(profile.outcomes, profile.drop_us, profile.pass_us, profile.after) in allowed
+    )
     assert written_route(profile.after) in allowed
 
 

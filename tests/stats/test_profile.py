@@ -28,7 +28,10 @@ def test_a_tuple_pays_every_operator_it_reaches_and_none_after_it_is_dropped():
 @given(random_profiles())
 def test_no_route_beats_the_clairvoyant_bound_on_filters(profile):
     filters = profile_of(
-        np.minimum(profile.outcomes, 1), profile.cost_us, profile.after, profile.sample
+        np.minimum(profile.outcomes, 1),
+        np.array([profile.drop_us, profile.pass_us]),
+        profile.after,
+        profile.sample,
     )
     route = written_route(filters.after)
     assert (filters.realized_us(route) >= filters.clairvoyant_us() - 1e-9).all()

@@ -25,17 +25,16 @@ from querymesh.bench.limits import (
     effort_of_mesh,
     limits,
 )
-from querymesh.bench.measure import RivalsDisagreeError, interleave
+from querymesh.bench.measure import RivalsDisagreeError
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.profiler import profile_sample
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import train_mesh
-from querymesh.query.expr import columns_of
-from querymesh.query.model import BoundQuery, Filter
+from querymesh.query.model import BoundQuery
 from querymesh.query.predicate import Predicate
-from querymesh.query.render import spark_sql
-from querymesh.stats.profile import Floats, Profile, Route, route_text
+from querymesh.spark.native_cost import native_costs_us
+from querymesh.stats.profile import Profile, Route, route_text
 
 PROFILED_ROWS = 4000
 SLICES = 9
@@ -135,9 +134,9 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         measured = steady_profile(bound, question.table.slice(0, PROFILED_ROWS))
         profile = designed_profile(measured, question.table, question.passes)
     if question.engine == "native":
-        profile = replace(
-            profile, cost_us=spark_costs_us(df, bound, profile.rows, bench.rounds(5, 2))
-        )
+        few = profile.take(np.arange(min(profile.rows, PROFILED_ROWS)))
+        drop_us, pass_us = native_costs_us(bench.session, few, bound)
+        profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
     return Contest(
         question=question,
         df=df,
@@ -164,39 +163,9 @@ def steady_profile(bound: BoundQuery, table: pa.Table) -> Profile:
         parts[0],
         sample=table,
         outcomes=np.concatenate([part.outcomes for part in parts]),
-        cost_us=np.median([part.cost_us for part in parts], axis=0),
+        drop_us=np.median([part.drop_us for part in parts], axis=0),
+        pass_us=np.median([part.pass_us for part in parts], axis=0),
     )
-
-
-def spark_costs_us(df: DataFrame, bound: BoundQuery, rows: int, rounds: int) -> Floats:
-    """What each SQL condition costs a row in generated code, in microseconds of one core.
-
-    Java's regular expressions are not Arrow's: limits and rivals of the native engine must be
-    judged by the costs of the engine they run on. A filter that only reads the same columns is
-    what a condition's time is counted from.
-    """
-    conditions = [
-        spark_sql(operator.expr, lambda column: f"`{column.name}`")
-        for operator in bound.operators
-        if isinstance(operator, Filter)
-    ]
-    read = sorted({c.name for op in bound.operators if isinstance(op, Filter)
-                   for c in columns_of(op.expr)})  # fmt: skip
-    actions = {"nothing": " AND ".join(f"({name} IS NOT NULL)" for name in read)}
-    actions |= {str(k): condition for k, condition in enumerate(conditions)}
-
-    def action(condition: str) -> Callable[[], Fingerprint]:
-        return lambda: fingerprint.of_ids(df.filter(condition))
-
-    timing = interleave(
-        {name: action(condition) for name, condition in actions.items()},
-        rounds,
-        same_answer=False,
-    )
-    least = {name: min(times) for name, times in timing.seconds.items()}
-    cores = df.sparkSession.sparkContext.defaultParallelism
-    seconds = [max(least[str(k)] - least["nothing"], 1e-9) for k in range(len(conditions))]
-    return np.asarray([1e6 * each * cores / max(rows, 1) for each in seconds])
 
 
 def best_orders(profile: Profile, count: int) -> list[Route]:

@@ -131,7 +131,7 @@ def marginal_order_evaluations(profile: Profile) -> float:
     """Evaluations a row in the order that marginal selectivities suggest, for comparison."""
     rates = profile.pass_rates()
     independent = survivors(rates[None, :], np.zeros(1, dtype=np.int64), 1)[0]
-    route, _ = exact_route(independent, profile.cost_us, profile.after)
+    route, _ = exact_route(independent, profile.drop_us, profile.pass_us, profile.after)
     return float(profile.arriving(route).sum(axis=1).mean())
 
 

@@ -115,7 +115,8 @@ def designed_profile(measured: Profile, table: pa.Table, passes: npt.NDArray[np.
 
 
 def _unit_costs(profile: Profile) -> Profile:
-    return replace(profile, cost_us=np.ones(profile.operators))
+    one = np.ones(profile.operators)
+    return replace(profile, drop_us=one, pass_us=one)
 
 
 def _efforts(profile: Profile, route: Route) -> tuple[Floats, Floats]:

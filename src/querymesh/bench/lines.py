@@ -14,10 +14,19 @@ from querymesh.bench.classed import Classed, Rates, describing_columns, draw
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("internal", "net=(?:10|172|192)[.]"),
     ("staff", "[a-z]+[.][a-z]+@(?:corp|lab)[.]example"),
-    ("probing", "/(?:[a-z]+/)*(?:admin|setup|login)[.]php"),
+    ("probing", "[a-z]+/(?:admin|setup|login)[.]php"),
     ("scanner", "(?:map|bot|fuzz)/[0-9]+[.][0-9]+"),
 )
 """Name and expression, in the order of the columns of a design's rates."""
+
+OPPOSITE: Rates = (
+    (0.90, 0.03, 0.95, 0.95),
+    (0.90, 0.95, 0.03, 0.95),
+    (0.90, 0.95, 0.95, 0.03),
+)
+"""As `classed.OPPOSITE`, but the cheap expression decides little: a regular expression costs some
+microseconds a row, and at half the rows there would be nothing left to see beside Spark's own work.
+"""
 
 RELATION = "Lines"
 
@@ -47,11 +56,14 @@ def lines(rows: int, rates: Rates, seed: int = 0) -> Classed:
 def _line(
     internal: bool, staff: bool, probing: bool, scanner: bool, a: int, b: int, c: int, d: int
 ) -> str:
-    """Either verdict looks alike up to the last letters: there is no cheap way to say no."""
+    """What decides stands at the end of the line, as in most logs: yes costs as much as no."""
     return (
-        f"net={'10' if internal else '85'}.{a}.{b}.{c} "
-        f"by anna.lindqvist@{'corp' if staff else 'home'}.example "
-        f"for /shop/items/list/page{a}/{'admin' if probing else 'index'}.php?item={b}&sort={c} "
-        f"/shop/items/list/view/{'admin' if probing else 'index'}.php "
-        f"agent crawl{'bot' if scanner else 'ers'}/{d}.{a} took {b}{c} ms and gave {d}{a} bytes"
+        f"20{a}-11-16T08:{b}:{c}.{d}Z edge-{a} lb={b} rid={a:x}f3c{b:x}9e{c:x}07{d:x}b1{a:x}4d{b:x} "
+        f"upstream took {b}{c} ms and gave {d}{a} bytes cache={c}{d} tls=1.3 proto=h2 pop=fra{a} "
+        f"queued {d} ms in lane{b} behind {a} others after retry {c} from shard{d}-replica{a} "
+        f"with trace {b:x}{c:x}77{d:x}{a:x}02{b:x}{d:x} sampled at {a}.{b} percent by rule{c} "
+        f"get shop/{'admin' if probing else 'index'}.php "
+        f"crawl{'bot' if scanner else 'ers'}/{d}.{a} "
+        f"anna.lee@{'corp' if staff else 'home'}.example "
+        f"net={'10' if internal else '85'}.{a}.{b}.{c}"
     )

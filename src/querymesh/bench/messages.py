@@ -1,4 +1,4 @@
-"""Messages, and four predicates on them in plain Python: about 2, 25, 30 and 50 µs a row.
+"""Messages, and four predicates on them in plain Python: about 2, 40, 40 and 50 µs a row.
 
 Each does what such functions do in earnest: match a sender, check a card number, weigh the words,
 compare a domain with a brand letter by letter. The cost lies in the work, not in a sleep, and is
@@ -19,7 +19,7 @@ from querymesh.bench.row_predicate import RowPredicate
 
 BRAND = "northwind-bankings"
 FAR_LETTERS = "cfjlmpqsuvxyz"
-CARD_DIGITS = 80
+CARD_DIGITS = 60
 WORDS = 50
 GOOD = tuple(f"fin{k:02}" for k in range(30))
 BAD = tuple(f"bad{k:02}" for k in range(30))
@@ -48,9 +48,8 @@ def valid_card(digits: str) -> bool:
     """Luhn's check over a string of digits."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
-        tens, ones = divmod(int(digit) * (1 + place % 2), 10)
-        total = (total + tens + ones) % 10
-    return total == 0
+        total += sum(map(int, str(int(digit) * (1 + place % 2))))
+    return total % 10 == 0
 
 
 def good_tone(words: str) -> bool:

@@ -7,11 +7,10 @@ from typing import Any
 
 from querymesh.bench import fingerprint, other_engines, plain_spark
 from querymesh.bench.case import Bench
-from querymesh.bench.classed import OPPOSITE
 from querymesh.bench.contest import Question, best_orders, prepare
 from querymesh.bench.finding import Finding, timing_details
 from querymesh.bench.fingerprint import Fingerprint
-from querymesh.bench.lines import PATTERNS, RELATION, condition, lines, sql
+from querymesh.bench.lines import OPPOSITE, PATTERNS, RELATION, condition, lines, sql
 from querymesh.bench.measure import interleave
 from querymesh.stats.profile import route_text
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.fabric.fabric import Fabric
@@ -22,6 +23,12 @@ from querymesh.stats.profile import Floats, Profile
 VISIBLE_SECONDS = 0.002
 """A single timing shorter than this is repeated until its sum is this long."""
 
+LONG_SECONDS = 1.0
+"""An operator that took longer on the sample is not run on it again to tell outcomes apart."""
+
+FEW_ROWS = 50
+"""Fewer rows of one outcome than this say little about its cost."""
+
 WARM_UP_ROWS = 8
 LEAST_COST_US = 1e-4
 
@@ -32,7 +39,7 @@ def profile_sample(
     tables: Mapping[str, LookupTable] | None = None,
     on_error: str = "raise",
 ) -> Profile:
-    """What each operator does with each row of the sample, and its cost in microseconds a row.
+    """What each operator does with each row of the sample, and its cost on rows of each outcome.
 
     An operator that must come after others (a guard, a look-up whose columns it reads) is run on
     what those let through, and its outcome is rows out per row that reached it. A declared
@@ -44,17 +51,43 @@ def profile_sample(
     reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
     order = written_route(bound.precedence)
     outcomes = np.zeros((window.rows, len(order)))
-    cost_us = np.ones(len(order))
+    drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
     for index in order:
         operator = bound.operators[index - 1]
         before = _after_guards(operator, order, reached, fabric.modules)
-        after, seconds = _timed(fabric.modules[index - 1], before)
+        module = fabric.modules[index - 1]
+        after, seconds = _timed(module, before)
         outcomes[:, index - 1] = _rows_out_per_row_in(before, after, window.rows)
-        measured_us = 1e6 * seconds / max(len(before), 1)
         declared = _declared_cost(operator, bound)
-        cost_us[index - 1] = max(LEAST_COST_US, measured_us if declared is None else declared)
+        if declared is not None:
+            costs = declared, declared
+        elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
+            costs = _cost_by_outcome(module, before, outcomes[before.rows, index - 1] > 0, seconds)
+        else:
+            costs = (_us_a_row(seconds, before),) * 2
+        drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
     names = tuple(operator.name for operator in bound.operators)
-    return Profile(sample, names, bound.precedence, outcomes, cost_us)
+    return Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us)
+
+
+def _cost_by_outcome(
+    module: Module, before: Ruster, passed: npt.NDArray[np.bool_], seconds: float
+) -> tuple[float, float]:
+    """The cost of a row that is dropped, and of one that passes, each timed apart.
+
+    Only their ratio is taken from the separate timings; their mean is what all rows together took.
+    """
+    parts = [before.pick(np.flatnonzero(kept)) for kept in (~passed, passed)]
+    together = _us_a_row(seconds, before)
+    if min(map(len, parts)) < FEW_ROWS:
+        return together, together
+    apart = [_us_a_row(_timed(module, part)[1], part) for part in parts]
+    mean = (apart[0] * len(parts[0]) + apart[1] * len(parts[1])) / len(before)
+    return apart[0] * together / mean, apart[1] * together / mean
+
+
+def _us_a_row(seconds: float, ruster: Ruster) -> float:
+    return 1e6 * seconds / max(len(ruster), 1)
 
 
 def _after_guards(

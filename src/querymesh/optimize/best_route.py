@@ -3,9 +3,11 @@
 `exact_route` is the dynamic program over sets of operators (System R's, on filters and look-ups):
 what reaches an operator depends on *which* operators came before and not on their order, so
 
-    best(S) = min over j in S that may come last of  best(S \\ j) + survivors(S \\ j) · c_j
+    best(S) = min over j in S that may come last of
+              best(S \\ j) + dropped · drop_us(j) + passed · pass_us(j)
 
-is exact, correlation included. It is 2^m, so above EXACT_LIMIT operators `greedy_route` takes the
+with passed = survivors(S) and dropped = survivors(S \\ j) - survivors(S) is exact, correlation
+included. It is 2^m, so above EXACT_LIMIT operators `greedy_route` takes the
 operator that drops most per microsecond of what is left, each time (rank, as in QM § 4.3's [17]).
 """
 
@@ -24,20 +26,27 @@ EXACT_LIMIT = 14
 After = tuple[frozenset[int], ...]
 
 
-def exact_route(survivors: Floats, cost_us: Floats, after: After) -> tuple[Route, float]:
+def exact_route(
+    survivors: Floats, drop_us: Floats, pass_us: Floats, after: After
+) -> tuple[Route, float]:
     """The cheapest allowed route and its cost for the group whose survivors per set these are.
+
+    A look-up, which can multiply rows, has one cost for either outcome; then the sum is what
+    arrives times that cost.
 
     >>> after = (frozenset(), frozenset())
     >>> survivors = np.array([10.0, 9.0, 1.0, 0.9])     # of nothing, {1}, {2}, {1, 2}
-    >>> exact_route(survivors, np.array([1.0, 1.0]), after)
+    >>> exact_route(survivors, np.ones(2), np.ones(2), after)
     ((2, 1), 11.0)
     """
-    operators = len(cost_us)
+    operators = len(drop_us)
     best = np.full(1 << operators, np.inf)
     best[0] = 0.0
     last = np.zeros(1 << operators, dtype=np.int64)
     for sets, without, operator in _transitions(operators, after):
-        cost = best[without] + survivors[without] * cost_us[operator]
+        passed = survivors[sets]
+        cost = best[without] + passed * pass_us[operator]
+        cost += (survivors[without] - passed) * drop_us[operator]
         better = cost < best[sets]
         best[sets[better]] = cost[better]
         last[sets[better]] = operator
@@ -69,18 +78,19 @@ def _transitions(
     return tuple(steps)
 
 
-def greedy_route(outcomes: Floats, cost_us: Floats, after: After) -> Route:
+def greedy_route(outcomes: Floats, drop_us: Floats, pass_us: Floats, after: After) -> Route:
     """Take the allowed operator with the largest dropped share per cost on what is left."""
     alive = np.ones(outcomes.shape[0])
     route: list[int] = []
-    waiting = set(range(1, len(cost_us) + 1))
+    waiting = set(range(1, len(drop_us) + 1))
     while waiting:
         ready = [k for k in sorted(waiting) if not (after[k - 1] & waiting)]
         arriving = alive.sum()
 
         def rank(k: int, alive: Floats = alive, arriving: float = float(arriving)) -> float:
             kept = float((alive * outcomes[:, k - 1]).sum()) / arriving if arriving else 1.0
-            return (1.0 - kept) / float(cost_us[k - 1])
+            cost = drop_us[k - 1] + (pass_us - drop_us)[k - 1] * min(kept, 1.0)
+            return (1.0 - kept) / float(cost)
 
         chosen = max(ready, key=rank)
         alive = alive * outcomes[:, chosen - 1]

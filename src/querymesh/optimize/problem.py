@@ -43,7 +43,7 @@ class Problem:
         self.overheads = overheads
         profile = training.profile
         self._after = profile.after
-        self._cost_us = profile.cost_us
+        self._costs = (profile.drop_us, profile.pass_us)
         self._survivors: Floats | None = None
         if profile.operators <= EXACT_LIMIT:
             self._survivors = survivors(profile.outcomes, training.member, training.size)
@@ -61,11 +61,11 @@ class Problem:
         if group not in self._routes:
             if self._survivors is not None:
                 together = self._survivors[list(group)].sum(axis=0)
-                self._routes[group] = exact_route(together, self._cost_us, self._after)[0]
+                self._routes[group] = exact_route(together, *self._costs, self._after)[0]
             else:
                 rows = np.isin(self.training.member, group)
                 outcomes = self.training.profile.outcomes[rows]
-                self._routes[group] = greedy_route(outcomes, self._cost_us, self._after)
+                self._routes[group] = greedy_route(outcomes, *self._costs, self._after)
         return self._routes[group]
 
     def realized(self, route: Route) -> Floats:

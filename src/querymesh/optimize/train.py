@@ -136,11 +136,12 @@ def best_single(profile: Profile) -> Route:
     """The best single order for all tuples: what an expert would write."""
     if profile.operators == 0:
         return ()
+    costs = (profile.drop_us, profile.pass_us)
     if profile.operators > EXACT_LIMIT:
-        return greedy_route(profile.outcomes, profile.cost_us, profile.after)
+        return greedy_route(profile.outcomes, *costs, profile.after)
     everyone = np.zeros(profile.rows, dtype=np.int64)
     together = survivors(profile.outcomes, everyone, 1)[0]
-    return exact_route(together, profile.cost_us, profile.after)[0]
+    return exact_route(together, *costs, profile.after)[0]
 
 
 def _costs(

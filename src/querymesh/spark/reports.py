@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 
 from querymesh.fabric.metrics import Metrics
-from querymesh.stats.profile import Profile
+from querymesh.stats.profile import Floats, Profile
 
 
 @dataclass
@@ -78,11 +78,15 @@ def deliver_to(run: str, receiver: Receiver, *, keep: bool) -> None:
 def join_profiles(profiles: list[Profile]) -> Profile:
     """Several tasks' profiles of one query as one; costs are weighted by rows."""
     rows = np.array([profile.rows for profile in profiles], dtype=np.float64)
-    costs = np.array([profile.cost_us for profile in profiles])
+
+    def mean(costs: list[Floats]) -> Floats:
+        return np.asarray((np.array(costs) * rows[:, None]).sum(axis=0) / rows.sum())
+
     return Profile(
         sample=pa.concat_tables([profile.sample for profile in profiles]),
         names=profiles[0].names,
         after=profiles[0].after,
         outcomes=np.concatenate([profile.outcomes for profile in profiles]),
-        cost_us=(costs * rows[:, None]).sum(axis=0) / rows.sum(),
+        drop_us=mean([profile.drop_us for profile in profiles]),
+        pass_us=mean([profile.pass_us for profile in profiles]),
     )

@@ -61,7 +61,8 @@ def _train(
     overheads = calibrate(WINDOW)
     session = SparkSession.getActiveSession()
     if engine == "native" and session is not None and profile.rows and profile.operators > 1:
-        profile = replace(profile, cost_us=native_costs_us(session, sample, bound))
+        drop_us, pass_us = native_costs_us(session, profile, bound)
+        profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
         overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
     return train_mesh(bound.query, profile, overheads, training, policy)
 

@@ -36,13 +36,17 @@ class Profile:
     `outcomes[i, j]` is rows out per row in: 0 dropped, 1 passed, k a look-up's fan-out. An operator
     with precedence is only run on what its predecessors let through; elsewhere its outcome is 0,
     which no set that holds its predecessors can tell from the truth.
+
+    An operator costs `drop_us` on a tuple it drops and `pass_us` on one it lets through: a regular
+    expression that finds its match stops there, one that finds none has read the whole text.
     """
 
     sample: pa.Table
     names: tuple[str, ...]
     after: tuple[frozenset[int], ...]
     outcomes: Floats
-    cost_us: Floats
+    drop_us: Floats
+    pass_us: Floats
 
     def __post_init__(self) -> None:
         rows, operators = self.outcomes.shape
@@ -66,8 +70,15 @@ class Profile:
             self.names,
             self.after,
             self.outcomes[rows],
-            self.cost_us,
+            self.drop_us,
+            self.pass_us,
         )
+
+    @property
+    def cost_us(self) -> Floats:
+        """The mean cost of each operator on the tuples it may meet first."""
+        passed = np.minimum(self.pass_rates(), 1.0)
+        return np.asarray(self.drop_us + (self.pass_us - self.drop_us) * passed)
 
     def pass_rates(self) -> Floats:
         """Rows out per row in of each operator, over the tuples it may meet first."""
@@ -88,19 +99,21 @@ class Profile:
 
     def realized_us(self, route: Route) -> Floats:
         """What each tuple costs on this route: each operator it meets, times what arrives there."""
-        costs = self.cost_us[[k - 1 for k in route]]
-        return np.asarray(self.arriving(route) @ costs, dtype=np.float64)
+        order = [k - 1 for k in route]
+        passed = np.minimum(self.outcomes[:, order], 1.0)
+        each = self.drop_us[order] + (self.pass_us - self.drop_us)[order] * passed
+        return np.asarray((self.arriving(route) * each).sum(axis=1), dtype=np.float64)
 
     def clairvoyant_us(self) -> Floats:
         """The bound of DESIGN § 7: a dropped tuple pays its cheapest dropping operator (with what
         must precede it), a result pays every operator."""
         best = np.full(self.rows, np.inf)
         for j, after in enumerate(self.after):
-            chain = [k - 1 for k in sorted(after)] + [j]
-            cost = float(self.cost_us[chain].sum())
+            before = [k - 1 for k in sorted(after)]
+            cost = float(self.pass_us[before].sum() + self.drop_us[j])
             dropped = self.outcomes[:, j] == 0
             best = np.where(dropped, np.minimum(best, cost), best)
-        return np.where(np.isinf(best), float(self.cost_us.sum()), best)
+        return np.where(np.isinf(best), float(self.pass_us.sum()), best)
 
 
 def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -> Floats:
