@@ -53,10 +53,14 @@ def short_text(value: str | None) -> bool | None:
     return None if value is None else len(value) < 4
 
 
+def half(b: pa.Array) -> pa.Array:
+    return pc.divide(pc.cast(b, pa.float64()), 2.0)
+
+
 FUNCTIONS = {
     "is_even": qm.predicate(is_even, columns=["a"], name="is_even"),
     "short_text": qm.predicate(short_text, columns=["s"], name="short_text", vectorised=False),
-    "half": qm.function(lambda b: pc.divide(b, 2.0), returns=pa.float64(), name="half"),
+    "half": qm.function(half, returns=pa.float64()),
 }
 
 CONDITIONS = [
@@ -129,13 +133,35 @@ def tables(draw, schema, most):
     """Rows enough for keys to meet several times; often none, and a tenth of the values NULL."""
     rows = draw(st.sampled_from([0, 1, most // 2, most]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return table_of(schema, rows, rng)
+    return table_of(draw(varied(schema)), rows, rng)
+
+
+@st.composite
+def varied(draw, schema):
+    """The same columns in another order and other widths, and one that nobody asks for."""
+    fields = [
+        pa.field(column.name, draw(st.sampled_from(WIDTHS.get(column.type, [column.type]))))
+        for column in schema
+    ]
+    fields += draw(st.lists(st.sampled_from(UNASKED), max_size=1))
+    return pa.schema(draw(st.permutations(fields)))
+
+
+WIDTHS = {
+    pa.int32(): [pa.int8(), pa.int16(), pa.int32(), pa.int64()],
+    pa.float64(): [pa.float32(), pa.float64()],
+}
+UNASKED = [
+    pa.field("unasked", pa.list_(pa.int64())),
+    pa.field("unasked", pa.timestamp("us", "UTC")),
+    pa.field("unasked", pa.decimal128(12, 2)),
+]
 
 
 def table_of(schema, rows, rng) -> pa.Table:
     columns = []
     for column in schema:
-        pool = VALUES[column.name]
+        pool = VALUES.get(column.name, [None])
         picked = [pool[k] for k in rng.integers(0, len(pool), rows)]
         null = rng.random(rows) < 0.1
         columns.append(

@@ -225,9 +225,11 @@ def test_doctor_shows_a_problem_with_its_remedy(monkeypatch: pytest.MonkeyPatch)
     fails(invoke("doctor"), 1, "problem", "java", "remedy: install a JDK")
 
 
-def test_bench_writes_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    where = pytest.importorskip("querymesh.bench.where")
-    monkeypatch.setattr(where, "run_where", lambda quick, cases, log: [{"quick": quick}])
-    result = invoke("bench", "where", "--quick", "--json", tmp_path / "bench.json")
+def test_bench_measures_a_case_prints_it_and_writes_json(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    result = invoke("bench", "where", "--quick", "--case", "training", "--json", target)
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "bench.json").read_text(encoding="utf-8")) == [{"quick": True}]
+    assert "querymesh bench where" in result.output
+    rows = json.loads(target.read_text())
+    assert {row["case"] for row in rows} == {"training"}
+    assert all(row["value"] > 0 for row in rows)

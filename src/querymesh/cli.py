@@ -82,7 +82,7 @@ class Engine(StrEnum):
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="how long the stream runs")] = 40,
+    seconds: Annotated[float, typer.Option(min=1, help="how long the stream runs")] = 25,
     report: Annotated[Path, typer.Option(help="where the HTML report goes")] = Path(
         "querymesh-demo.html"
     ),

@@ -70,7 +70,7 @@ def test_counted_effort_is_per_row_of_the_input():
     metrics = Metrics(rows_in=10)
     metrics.visits[0, 0, 1] = Visits(evaluations=10)
     metrics.visits[0, 1, 2] = Visits(evaluations=4)
-    effort = counted(metrics, np.array([2.0, 5.0]))
+    effort = counted(metrics, profile_of([[1, 1]], [2.0, 5.0]))
     assert (effort.evaluations, effort.us) == (1.4, 4.0)
 
 

@@ -44,6 +44,16 @@ def test_sql_only_conditions_run_natively_with_no_python(people):
     assert "Python" not in plan
 
 
+def test_a_filter_is_sent_only_the_columns_it_asks_about(people):
+    out = people.transform(qm.where(big, "ok", engine="fabric"))
+    plan = out._jdf.queryExecution().executedPlan().toString()
+    assert "ArrowEvalPython" in plan
+    assert "MapInArrow" not in plan
+    assert rows(out) == rows(people.filter("a > 3 AND ok"))
+    only = people.select("a", "ok").transform(qm.where(big, "ok", engine="fabric"))
+    assert "MapInArrow" in only._jdf.queryExecution().executedPlan().toString()
+
+
 def test_metrics_of_a_run_add_up(people):
     out = people.transform(qm.where(big, "ok", "s LIKE '%b%'", engine="fabric"))
     count = out.count()

@@ -25,7 +25,7 @@ OPPOSITE: Rates = (
     (0.50, 0.95, 0.95, 0.03),
 )
 """Pass rates of four predicates in three classes: what drops nearly all of one passes nearly all of
-the others. The first predicate is the cheap one, halves every class, and comes first in any order."""
+the others. The first predicate is the cheap one: it halves every class, and comes first."""
 
 UNIFORM: Rates = ((0.70, 0.40, 0.50, 0.60),) * 3
 """The same four predicates where the class says nothing."""

@@ -92,7 +92,7 @@ class Contest:
         """What a contender did per row: counted where its engine counts, else by the profile."""
         metrics = self.last.get(called)
         if metrics is not None and metrics.evaluations:
-            return counted(metrics, self.profile.cost_us)
+            return counted(metrics, self.profile)
         return effort_of_mesh(self.profile, mesh)
 
     def check_rows(self, rivals: Mapping[str, DataFrame]) -> None:

@@ -97,11 +97,15 @@ def effort_of_mesh(profile: Profile, mesh: Mesh) -> Effort:
     return _mean(evaluations, us)
 
 
-def counted(metrics: Metrics, cost_us: Floats) -> Effort:
+def counted(metrics: Metrics, profile: Profile) -> Effort:
     """What a run really did per input row: evaluations counted, then weighted by profiled cost."""
     rows = max(metrics.rows_in, 1)
     visits = metrics.by_operator()
-    us = sum(visit.evaluations * float(cost_us[index - 1]) for index, visit in visits.items())
+    us = sum(
+        visit.passed * float(profile.pass_us[index - 1])
+        + (visit.evaluations - visit.passed) * float(profile.drop_us[index - 1])
+        for index, visit in visits.items()
+    )
     return Effort(metrics.evaluations / rows, us / rows)
 
 

@@ -58,7 +58,7 @@ def _line(
 ) -> str:
     """What decides stands at the end of the line, as in most logs: yes costs as much as no."""
     return (
-        f"20{a}-11-16T08:{b}:{c}.{d}Z edge-{a} lb={b} rid={a:x}f3c{b:x}9e{c:x}07{d:x}b1{a:x}4d{b:x} "
+        f"20{a}-11-16T08:{b}:{c}.{d}Z edge-{a} lb={b} rid={a:x}f3c{b:x}9e{c:x}07{d:x}b1{a:x}4d "
         f"upstream took {b}{c} ms and gave {d}{a} bytes cache={c}{d} tls=1.3 proto=h2 pop=fra{a} "
         f"queued {d} ms in lane{b} behind {a} others after retry {c} from shard{d}-replica{a} "
         f"with trace {b:x}{c:x}77{d:x}{a:x}02{b:x}{d:x} sampled at {a}.{b} percent by rule{c} "

@@ -21,7 +21,7 @@ NAMES = [name for name, _ in PATTERNS]
 
 def run(bench: Bench) -> list[Finding]:
     """The mesh in generated code against the best order anybody could write in plain Spark."""
-    data = lines(bench.rows(400_000, 40_000), OPPOSITE)
+    data = lines(bench.rows(200_000, 40_000), OPPOSITE)
     contest = prepare(
         bench,
         Question(

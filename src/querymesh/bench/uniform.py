@@ -58,7 +58,7 @@ def _in_fabric(bench: Bench, count: int) -> list[Finding]:
 
 
 def _native(bench: Bench) -> list[Finding]:
-    data = lines(bench.rows(200_000, 40_000), UNIFORM)
+    data = lines(bench.rows(60_000, 40_000), UNIFORM)
     question = Question(
         LINES, lines_sql(), data.table, engine="native", classes=data.classes, passes=data.passes
     )

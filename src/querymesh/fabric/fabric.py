@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from time import perf_counter
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.fabric.lookup_table import LookupTable
@@ -52,6 +54,28 @@ class Fabric:
         """The results of one window, in the order of its rows unless a join made them too many."""
         started = perf_counter()
         window = self.window(batch)
+        gathering = Gathering(self.bound, window)
+        for ruster in self._travel(window, router):
+            gathering.add(ruster)
+            if gathering.rows >= MOST_ROWS:
+                yield self._out(gathering)
+        if gathering.rows:
+            yield self._out(gathering)
+        self.metrics.total_seconds += perf_counter() - started
+
+    def passes(self, batch: pa.RecordBatch, router: Router) -> npt.NDArray[np.bool_]:
+        """For a query without look-ups: which rows of one window pass every operator."""
+        started = perf_counter()
+        passed = np.zeros(batch.num_rows, dtype=bool)
+        for ruster in self._travel(self.window(batch), router):
+            passed[ruster.rows] = True
+        self.metrics.rows_out += int(passed.sum())
+        self.metrics.total_seconds += perf_counter() - started
+        return passed
+
+    def _travel(self, window: Window, router: Router) -> Iterator[Ruster]:
+        """The rusters that reach the output."""
+        started = perf_counter()
         rusters = router.rusters(window)
         metrics = self.metrics
         metrics.classify_seconds += perf_counter() - started
@@ -60,7 +84,6 @@ class Fabric:
         metrics.rusters += len(rusters)
         for made in rusters:
             metrics.leaf_rows[router.version, made.leaf] += len(made)
-        gathering = Gathering(self.bound, window)
         inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
         while inside:
             ruster = next(inside[-1], None)
@@ -69,12 +92,7 @@ class Fabric:
             elif ruster.token.top != OUTPUT:
                 inside.append(self._visit(ruster, router.version))
             else:
-                gathering.add(ruster)
-                if gathering.rows >= MOST_ROWS:
-                    yield self._out(gathering)
-        if gathering.rows:
-            yield self._out(gathering)
-        metrics.total_seconds += perf_counter() - started
+                yield ruster
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top

@@ -4,8 +4,9 @@
 
 The last step guards against learning the sample by heart: the search sees two thirds of the
 profiled tuples, and its mesh is accepted only if the other third says it is cheaper than the best
-single route, overheads included, by more than twice the standard error of that saving. Otherwise
-the mesh *is* the single route.
+single route, overheads included, by more than the standard error of that saving. Otherwise the mesh
+*is* the single route. One standard error is enough, because a split had to be unlikely as chance to
+be proposed at all (`condense`), and had to pay beyond doubt to survive pruning (`problem`).
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _verdict(
         return _single_mesh(query, profile, single, left_out, why)
     saved = unseen.realized_us(single) - _costs(unseen, found.tree, found.routes, overheads)
     error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else 0.0
-    if len(saved) and float(saved.mean()) <= 2 * error:
+    if len(saved) and float(saved.mean()) <= error:
         why = (
             f"a mesh of {len(found.routes)} routes was found, but on {len(saved):,} tuples it had "
             "not seen its saving could be chance"

@@ -116,6 +116,7 @@ def metrics(out: DataFrame) -> LiveRun:
     """The run behind a DataFrame that `where` or `run` returned: metrics so far, mesh, engine.
 
     It belongs to that very DataFrame, not to what is derived from it, and adds up every execution.
+    Counts come from the fabric; the native engine runs in generated code, which has no counters.
     """
     try:
         return _runs[out]

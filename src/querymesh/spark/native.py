@@ -43,17 +43,15 @@ def run_native(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> DataFrame:
             f"engine 'native' runs SQL filters only, and {problem}: use engine='fabric' or 'auto'"
         )
     kept = source.filter(F.expr(mesh_condition(bound, mesh))) if bound.operators else source
-    if (
-        all(
-            isinstance(output.expr, Column) and output.expr.name == output.name
-            for output in bound.outputs
-        )
-        and [output.name for output in bound.outputs] == source.columns
-    ):
+    return project(kept, bound)
+
+
+def project(kept: DataFrame, bound: BoundQuery) -> DataFrame:
+    """The query's output columns, of the source's rows that passed it."""
+    outputs = [(output.name, output.expr) for output in bound.outputs]
+    if outputs == [(name, Column(bound.source.alias, name)) for name in kept.columns]:
         return kept
-    return kept.select(
-        *(F.expr(native_sql(output.expr)).alias(output.name) for output in bound.outputs)
-    )
+    return kept.select(*(F.expr(native_sql(expr)).alias(name) for name, expr in outputs))
 
 
 def mesh_condition(bound: BoundQuery, mesh: Mesh) -> str:

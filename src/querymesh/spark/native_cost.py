@@ -1,10 +1,10 @@
 """What SQL operators cost in Catalyst, measured there: Java's regular expressions are not Arrow's.
 
-Each operator is summed over sampled rows, repeated by a cross join with a range, because a condition
-as an aggregate's argument is evaluated for every row and neither pushed down nor folded; once over
-rows it drops, once over rows it lets through. A sum with no operator in it is subtracted. A first
-round is left to Java's compiler; after it sums are interleaved and the shortest of each counts, so
-that other work on the machine weighs little.
+Each operator is summed over sampled rows, repeated by a cross join with a range, because an
+aggregate's argument is evaluated for every row and neither pushed down nor folded; once over rows
+it drops, once over rows it lets through. A sum with no operator in it is subtracted. A first round
+is left to Java's compiler; after it sums are interleaved and the shortest of each counts, so that
+other work on the machine weighs little.
 """
 
 from __future__ import annotations

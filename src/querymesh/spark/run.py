@@ -24,6 +24,7 @@ from querymesh.optimize.mesh import LeafStats, Mesh
 from querymesh.optimize.train import POLICIES, Training, known_name, untrained_mesh
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.channel import Channel
+from querymesh.spark.filter_task import columns_to_send, filter_by
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
 from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.native import run_native
@@ -157,6 +158,8 @@ def _run_fabric(
         else:
             task.learn_rows = max(1, training.sample_rows // (2 * context.defaultParallelism))
             live.learn(task.channel, calibrate(WINDOW), training)
+    elif (needed := columns_to_send(bound, live.mesh)) is not None:
+        return filter_by(source, task, needed)
     return source.mapInArrow(task, output_struct(bound, data))
 
 

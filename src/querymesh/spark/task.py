@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeVar
@@ -62,6 +62,16 @@ class FabricTask:
                 to_profile -= self._profile(batch, to_profile, tables, report)
             yield from fabric.run(batch, router)
         self.reports += report
+
+    def passes(self, names: Sequence[str], parts: Iterator[Any]) -> Iterator[pa.Array]:
+        """Which rows pass, for a filter to which Spark sends these columns and no others."""
+        fabric = Fabric(self.bound, None, self.on_error)
+        router = self._router(0)
+        for part in parts:
+            arrays = part if isinstance(part, tuple) else (part,)
+            batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
+            yield pa.array(fabric.passes(batch, router))
+        self.reports += Report(fabric.metrics)
 
     def _lookup_tables(self) -> dict[str, LookupTable]:
         """Built once per Python worker, which serves many tasks and batches."""
