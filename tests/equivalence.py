@@ -34,7 +34,7 @@ REGIONS = pa.schema([("region", pa.string()), ("zone", pa.int32())])
 VALUES = {
     "id": [*range(-5, 40), -(2**62), 2**62],
     "a": [*range(-3, 12)],
-    "b": [0.0, -0.0, 1.5, -2.25, 1e300, math.nan, math.inf],
+    "b": [0.0, -0.0, 1.5, -2.25, 1e300, math.nan, math.inf, -math.inf],
     "s": ["", "abc", "a%b", "zebra", "Ä", "line\nbreak", "x_y"],
     "g": ["tech", "farm", "mine"],
     "ok": [True, False],

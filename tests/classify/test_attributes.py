@@ -52,6 +52,7 @@ def test_bins_follow_the_edges_with_null_first_and_nan_last():
     assert codes[0] == 0
     assert codes[1] == attribute.bins - 1
     assert codes[5] == 1
+    assert np.isfinite(attribute.edges).all()
     assert codes[2] < codes[3] < codes[4]
 
 

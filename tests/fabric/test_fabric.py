@@ -129,6 +129,30 @@ def test_on_error_drop_counts_and_drops_only_the_guilty_rows():
     fabric, go = fabric_of(qm.predicate(fails_on_seven, columns=["a"], name="p"), on_error="drop")
     assert go()["a"].to_pylist() == [1, None, 3]
     assert fabric.metrics.errors_dropped == 2
+    assert fabric.metrics.by_operator()[1].errors == 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t WHERE p(a) OR a > 0 OR a IS NULL",
+        "SELECT a FROM t WHERE (p(a) OR TRUE) AND (a IS NULL OR a < 100)",
+        "SELECT a, p(a) AS q FROM t WHERE a IS NULL OR a < 100",
+    ],
+)
+def test_a_row_on_which_a_function_raised_is_dropped_whatever_surrounds_the_call(sql):
+    functions = {"p": qm.predicate(fails_on_seven, columns=["a"], name="p")}
+    batch = pa.record_batch({"a": [1, 7, None, 3, 7]})
+    query = qm.query(sql, functions=functions)
+    bound = query.bind({"t": batch.schema})
+    fabric = Fabric(bound, on_error="drop")
+    names = tuple(op.name for op in bound.operators)
+    router = MeshRouter(untrained_mesh(query, names, bound.precedence))
+    out = pa.Table.from_batches(fabric.run(batch, router), bound.output_schema)
+    assert out["a"].to_pylist() == [1, None, 3]
+    assert fabric.metrics.errors_dropped == 2
+    guilty = [index for index, visits in fabric.metrics.by_operator().items() if visits.errors]
+    assert guilty in ([1], []), "charged to the operator that called it, or to the output"
 
 
 @pytest.mark.parametrize(

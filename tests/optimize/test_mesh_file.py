@@ -69,6 +69,10 @@ def drop(key):
         (damage(expected_us="cheap"), "not a number"),
         (damage(sql="SELEC * FROM"), "(?s).*"),
         (damage(operators=[3]), "not a JSON object"),
+        (
+            damage(tree={"test": {"attribute": "k", "at_most": None, "null": True}, "yes": 1}),
+            "not a finite number",
+        ),
     ],
 )
 def test_a_tampered_file_is_refused_by_name(mesh, tmp_path, change, message):

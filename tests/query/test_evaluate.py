@@ -150,14 +150,14 @@ def test_the_caller_decides_what_a_raising_function_means() -> None:
     dropped = []
 
     def dropping(called: Predicate, args: list[pa.Array], n: int) -> pa.Array:
-        result, count = called.apply_dropping(args, n)
-        dropped.append(count)
+        result, failed = called.apply_dropping(args, n)
+        dropped.append(failed.tolist())
         return result
 
     expr: Expr = condition_of("fails(s)", known)
     result = evaluate(expr, lambda _: pa.array(["ab", "a"]), 2, known, dropping)
     assert result.to_pylist() == [True, None]
-    assert dropped == [1]
+    assert dropped == [[False, True]]
 
 
 def test_a_constant_is_passed_on_to_user_functions_as_a_column() -> None:

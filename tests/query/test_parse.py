@@ -225,7 +225,12 @@ def test_where_says_what_is_wrong_with_a_condition(bad: object, said: str) -> No
 
 def test_two_predicates_of_one_name_are_refused() -> None:
     with pytest.raises(QueryError, match="two predicates are named P"):
-        where([predicate(lambda a: a, name="p"), predicate(lambda a: a, name="P")])
+        where([predicate(lambda a: a, name=n, columns=["a"]) for n in ("p", "P")])
+
+
+def test_a_predicate_without_columns_is_told_to_name_them() -> None:
+    with pytest.raises(QueryError, match="predicate p does not say which columns it reads"):
+        where([predicate(lambda a: a, name="p")])
 
 
 def test_queries_travel_to_spark_tasks() -> None:

@@ -8,7 +8,7 @@ from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 from pyspark.sql import functions as F
 
 import querymesh as qm
-from querymesh.classify.tree import Leaf, Missing, Split
+from querymesh.classify.tree import Leaf, Missing, Split, Threshold
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,36 @@ def test_a_filter_is_sent_only_the_columns_it_asks_about(people):
     assert "MapInArrow" in only._jdf.queryExecution().executedPlan().toString()
 
 
+def test_a_filter_stays_behind_the_filter_it_was_written_after(spark, people):
+    met = spark.sparkContext.accumulator(0)
+
+    def counts(a):
+        met.add(len(a))
+        return pc.greater(a, 5)
+
+    counting = qm.predicate(counts, columns=["a"], name="counting")
+    guarded = people.transform(qm.where(big, engine="fabric")).transform(
+        qm.where(counting, engine="fabric", sample=rows_of(np.random.default_rng(0), 5))
+    )
+    in_training = met.value
+    assert rows(guarded) == rows(people.filter("a > 5"))
+    assert met.value - in_training == people.filter("a > 3").count()
+
+
+def test_a_sample_that_does_not_fit_is_named(people):
+    with pytest.raises(qm.SchemaError, match="no column 'id': Known: a, okk"):
+        people.transform(qm.where("ok", "a > 1", sample=pa.table({"a": [1], "okk": [True]})))
+
+
+def test_dictionary_encoded_samples_train(people):
+    sample = rows_of(np.random.default_rng(0), 300)
+    sample = sample.set_column(4, "g", sample["g"].dictionary_encode())
+    mesh = qm.train(
+        qm.query("SELECT * FROM P WHERE is_even(a) AND ok", functions=FUNCTIONS), sample
+    )
+    assert mesh.sample_rows == 300
+
+
 def test_metrics_of_a_run_add_up(people):
     out = people.transform(qm.where(big, "ok", "s LIKE '%b%'", engine="fabric"))
     count = out.count()
@@ -88,6 +118,16 @@ def test_a_mesh_for_other_operators_is_refused(people):
     )
     with pytest.raises(qm.MeshFileError, match="by 'gg', which P does not have: did you mean 'g'"):
         qm.run(elsewhere, people)
+    senseless = replace(
+        mesh, tree=Split(Threshold("g", 1.0, False), Leaf(0), Leaf(0)), leaves=mesh.leaves[:1] * 2
+    )
+    with pytest.raises(qm.MeshFileError, match="no answer for a column of type string"):
+        qm.run(senseless, people)
+    unguarded = replace(
+        mesh, operators=(mesh.operators[0], replace(mesh.operators[1], after=frozenset({1})))
+    )
+    with pytest.raises(qm.MeshFileError, match=r"ok after the operators \[1\], but"):
+        qm.run(unguarded, people)
 
 
 def test_policy_single_runs_one_route_of_a_trained_mesh(people):
@@ -161,8 +201,11 @@ def test_unknown_policy_engine_and_error_mode_list_the_known_ones(people):
 
 
 def test_native_names_what_keeps_it_from_running(people):
-    with pytest.raises(qm.UnsupportedError, match="big is a Python function"):
+    with pytest.raises(qm.UnsupportedError, match="SQL filters only, and big is a Python function"):
         people.transform(qm.where(big, "ok", engine="native"))
+    joined = qm.query("SELECT p.id FROM P p, Q q WHERE p.a = q.a AND p.ok")
+    with pytest.raises(qm.UnsupportedError, match="SQL filters only, and q is a look-up"):
+        qm.run(joined, {"P": people, "Q": people}, engine="native")
 
 
 def test_several_windowed_streams_say_that_they_come_later(people):

@@ -97,6 +97,23 @@ def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
     assert results(spark, tmp_path) == as_multiset(plain.toArrow())
 
 
+def test_a_driver_that_ended_before_it_published_profiles_again(spark, files, tmp_path):
+    checkpoint = str(tmp_path / "checkpoint")
+    first = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, training=SMALL)
+    assert qm.metrics(first).mesh.sample_rows == 0
+    (folder,) = (tmp_path / "checkpoint" / "querymesh").iterdir()
+    (folder / "enough-rows-profiled").touch()
+    again = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, training=SMALL)
+    drained(again, tmp_path)
+    assert qm.metrics(again).wait_until_learned(30)
+    assert qm.metrics(again).mesh.sample_rows >= 200
+
+
+def test_a_checkpoint_that_cannot_hold_meshes_is_refused(spark, files):
+    with pytest.raises(qm.UnsupportedError, match="cannot be opened for meshes"):
+        qm.run(query(), {"S": stream_of(spark, files)}, checkpoint="dbfs:/somewhere")
+
+
 @pytest.mark.parametrize("engine", ["native", "fabric"])
 def test_a_trained_mesh_runs_a_stream_on_either_engine(spark, files, tmp_path, engine):
     condition = "a > 3 AND s LIKE '%b%' AND ok"

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.classify.attributes import one_piece
 from querymesh.classify.tree import attributes_of, leaves_of
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
@@ -90,7 +91,7 @@ def effort_of_mesh(profile: Profile, mesh: Mesh) -> Effort:
     For engines that count nothing themselves (generated code has no place for a counter).
     """
     evaluations, us = np.zeros(profile.rows), np.zeros(profile.rows)
-    columns = {a: profile.sample.column(a).combine_chunks() for a in attributes_of(mesh.tree)}
+    columns = {a: one_piece(profile.sample.column(a)) for a in attributes_of(mesh.tree)}
     reached = leaves_of(mesh.tree, columns.__getitem__, profile.rows)
     for rows, route in zip(reached, mesh.leaf_routes, strict=True):
         evaluations[rows], us[rows] = _efforts(profile.take(rows), route)

@@ -144,7 +144,7 @@ def _edges(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     with np.errstate(over="ignore", invalid="ignore"):
         middle = lower + (upper - lower) / 2
     middle = np.where(np.isfinite(middle), middle, lower)
-    return np.unique(middle)
+    return np.unique(middle[np.isfinite(middle)])
 
 
 def _categorical(name: str, column: pa.Array) -> Attribute | str:

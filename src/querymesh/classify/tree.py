@@ -80,9 +80,30 @@ def leaves(tree: Tree, tests: int = 0) -> Iterator[tuple[Leaf, int]]:
 
 def attributes_of(tree: Tree) -> frozenset[str]:
     """The columns the tree asks about."""
-    if isinstance(tree, Leaf):
-        return frozenset()
-    return frozenset({tree.test.attribute}) | attributes_of(tree.yes) | attributes_of(tree.no)
+    return frozenset(test.attribute for test in tests_of(tree))
+
+
+def tests_of(tree: Tree) -> Iterator[Test]:
+    """Every test of the tree."""
+    if isinstance(tree, Split):
+        yield tree.test
+        yield from tests_of(tree.yes)
+        yield from tests_of(tree.no)
+
+
+def answerable(test: Test, kind: pa.DataType) -> bool:
+    """Whether a column of this type has answers to the test."""
+    try:
+        answers(test, pa.array([None], kind))
+    except (pa.ArrowException, TypeError, ValueError):
+        return False
+    return not isinstance(test, Threshold) or _is_number(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Rows]:

@@ -152,5 +152,13 @@ def _udf(test: RowTest, counter: Any, pinned: bool) -> Any:
         counter.add(len(values))
         return pa.array([test(value) for value in values.to_pylist()], pa.bool_())
 
-    made: Any = F.arrow_udf(answer, "boolean")
+    def row_by_row(value: str) -> bool:
+        counter.add(1)
+        return test(value)
+
+    made: Any = (
+        F.arrow_udf(answer, "boolean")
+        if hasattr(F, "arrow_udf")  # since Spark 4.1
+        else F.udf(row_by_row, "boolean", useArrow=True)
+    )
     return made.asNondeterministic() if pinned else made

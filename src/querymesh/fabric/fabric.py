@@ -99,19 +99,25 @@ class Fabric:
         visits = self.metrics.visits[version, ruster.leaf, index]
         visits.calls += 1
         visits.evaluations += len(ruster)
+        module = self.modules[index - 1]
+        before = module.errors
         started = perf_counter()
-        for out in self.modules[index - 1].process(ruster):
+        for out in module.process(ruster):
             visits.seconds += perf_counter() - started
             visits.passed += len(out)
+            visits.errors += module.errors - before
+            before = module.errors
             if len(out):
                 yield out
+            before = module.errors  # others of this module may have run meanwhile
             started = perf_counter()
         visits.seconds += perf_counter() - started
-        visits.errors += self._calls.take_errors()
 
     def _out(self, gathering: Gathering) -> pa.RecordBatch:
         started = perf_counter()
+        gathered = gathering.rows
         batch = gathering.take(self._calls)
         self.metrics.rows_out += batch.num_rows
+        self.metrics.output_errors += gathered - batch.num_rows
         self.metrics.output_seconds += perf_counter() - started
         return batch

@@ -28,28 +28,36 @@ MOST_ROWS = 1 << 17
 
 @dataclass
 class UserCalls:
-    """How user functions are called: `on_error` is "raise", or "drop" to count and drop the row."""
+    """How user functions are called: `on_error` is "raise", or "drop" to count and drop the row.
+
+    A row on which a function raised is dropped whatever the expression around the call makes of its
+    NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them.
+    """
 
     functions: Mapping[str, Predicate]
     on_error: str = "raise"
-    errors: int = field(default=0, init=False)
+    _failed: npt.NDArray[np.bool_] | None = field(default=None, init=False)
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
         """One value per row of the function; under "drop", NULL where it raised."""
         if self.on_error == "raise":
             return predicate.apply(args, rows)
         result, failed = predicate.apply_dropping(args, rows)
-        self.errors += failed
+        if failed.any():
+            self._failed = failed if self._failed is None else self._failed | failed
         return result
 
-    def take_errors(self) -> int:
-        """The errors counted since the last call."""
-        counted, self.errors = self.errors, 0
-        return counted
+    def take_failed(self, rows: int) -> npt.NDArray[np.bool_]:
+        """Of the rows just evaluated, those on which a function raised."""
+        failed, self._failed = self._failed, None
+        return np.zeros(rows, dtype=bool) if failed is None else failed
 
 
 class Module(Protocol):
     """An operator in the fabric."""
+
+    errors: int
+    """Rows dropped because a user's function raised on them, so far."""
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """The rusters that come out; empty ones may be among them, and leave the fabric."""
@@ -61,13 +69,16 @@ class FilterModule:
 
     operator: Filter
     calls: UserCalls
+    errors: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in, one out."""
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
         )
-        yield ruster.keep(as_mask(verdict, self.operator.name))
+        failed = self.calls.take_failed(len(ruster))
+        self.errors += int(failed.sum())
+        yield ruster.keep(as_mask(verdict, self.operator.name) & ~failed)
 
 
 @dataclass
@@ -77,6 +88,7 @@ class LookupModule:
     operator: Lookup
     table: LookupTable
     calls: UserCalls
+    errors: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in; more than one out where the fan-out is large."""
@@ -84,10 +96,12 @@ class LookupModule:
             evaluate(key, ruster.column, len(ruster), self.calls.functions, self.calls)
             for key in self.operator.probe_keys
         ]
+        failed = self.calls.take_failed(len(ruster))
+        self.errors += int(failed.sum())
         starts, counts = self.table.probe(keys)
-        for first, last in _pieces(counts):
-            positions, matches = expand(starts[first:last], counts[first:last])
-            joined = ruster.pick(positions + first)
+        counts = np.where(failed, 0, counts)
+        for positions, matches in expand(starts, counts, MOST_ROWS):
+            joined = ruster.pick(positions)
             found = {**joined.matches, self.operator.relation: self.table.rows(matches)}
             yield Ruster(joined.window, joined.rows, joined.token, joined.leaf, found)
 
@@ -100,29 +114,23 @@ def as_mask(verdict: pa.Array, name: str) -> npt.NDArray[np.bool_]:
 
 
 def expand(
-    starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], most: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """For ranges [start, start + count): the range each element is of, and the elements.
 
-    >>> ranges, elements = expand(np.array([5, 0]), np.array([2, 1]))
-    >>> ranges.tolist(), elements.tolist()
-    ([0, 0, 1], [5, 6, 0])
+    At most `most` at a time, also within one range; at least one piece, though it be empty.
+
+    >>> for ranges, elements in expand(np.array([5, 0]), np.array([2, 1]), 2):
+    ...     print(ranges.tolist(), elements.tolist())
+    [0, 0] [5, 6]
+    [1] [0]
     """
-    ranges = np.repeat(np.arange(len(counts)), counts)
-    before = np.cumsum(counts) - counts
-    elements = np.arange(int(counts.sum())) - before[ranges] + starts[ranges]
-    return ranges, elements
-
-
-def _pieces(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose matches together stay near MOST_ROWS; one row is never cut."""
     ends = np.cumsum(counts)
-    first = 0
-    while first < len(counts):
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + MOST_ROWS, side="right")))
-        yield first, last
-        first = last
+    total = int(ends[-1]) if len(ends) else 0
+    for first in range(0, max(total, 1), most):
+        place = np.arange(first, min(first + most, total))
+        ranges = np.searchsorted(ends, place, side="right")
+        yield ranges, place - (ends - counts)[ranges] + starts[ranges]
 
 
 def make_modules(

@@ -27,7 +27,10 @@ class Gathering:
         self.rows += len(ruster)
 
     def take(self, calls: UserCalls) -> pa.RecordBatch:
-        """The results gathered so far, as one batch of the query's output schema."""
+        """The results gathered so far, as one batch of the query's output schema.
+
+        Fewer than were gathered where a function in SELECT raised and its rows are to be dropped.
+        """
         together = self._together()
         self._done, self.rows = [], 0
         arrays = [
@@ -39,7 +42,9 @@ class Gathering:
             array if array.type == kind.type else array.cast(kind.type)
             for array, kind in zip(arrays, schema, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        failed = calls.take_failed(len(together))
+        return batch.filter(pa.array(~failed)) if failed.any() else batch
 
     def _together(self) -> Ruster:
         rows = np.concatenate([ruster.rows for ruster in self._done])

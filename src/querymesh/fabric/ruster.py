@@ -55,6 +55,8 @@ class Ruster:
         if column.relation is not None and column.relation in self.matches:
             table = self.window.tables[column.relation]
             return table.column(column.name).take(pa.array(self.matches[column.relation]))
+        if column.relation not in (None, self.window.source):
+            raise LookupError(f"{column.relation} is not joined yet, but {column.name} is read")
         values = self.window.batch.column(column.name)
         if len(self.rows) == self.window.rows and not self.matches:
             return values  # a selection never repeats rows before a join, so this is all of them

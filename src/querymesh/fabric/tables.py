@@ -7,25 +7,28 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from querymesh.fabric.lookup_table import LookupTable
-from querymesh.fabric.operators import as_mask
+from querymesh.fabric.operators import UserCalls, as_mask
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Column, Expr
 from querymesh.query.model import BoundQuery, Lookup
-from querymesh.query.predicate import Predicate
 
 
-def make_tables(bound: BoundQuery, inputs: Mapping[str, pa.Table]) -> dict[str, LookupTable]:
+def make_tables(
+    bound: BoundQuery, inputs: Mapping[str, pa.Table], on_error: str = "raise"
+) -> dict[str, LookupTable]:
     """The look-up tables of a query by alias; `inputs` are by relation alias."""
     tables = {}
-    functions = bound.query.functions
+    calls = UserCalls(bound.query.functions, on_error)
     for operator in bound.operators:
         if not isinstance(operator, Lookup):
             continue
         batch = one_batch(inputs[operator.relation])
         for condition in bound.static_filters.get(operator.relation, ()):
-            verdict = _on_batch(condition, batch, functions)
-            batch = batch.filter(pa.array(as_mask(verdict, operator.name)))
-        keys = [_on_batch(key, batch, functions) for key in operator.build_keys]
+            verdict = _on_batch(condition, batch, calls)
+            kept = as_mask(verdict, operator.name) & ~calls.take_failed(batch.num_rows)
+            batch = batch.filter(pa.array(kept))
+        keys = [_on_batch(key, batch, calls) for key in operator.build_keys]
+        calls.take_failed(batch.num_rows)  # a key that could not be computed is NULL: no match
         tables[operator.relation] = LookupTable(batch, keys)
     return tables
 
@@ -42,8 +45,8 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def _on_batch(expr: Expr, batch: pa.RecordBatch, functions: Mapping[str, Predicate]) -> pa.Array:
+def _on_batch(expr: Expr, batch: pa.RecordBatch, calls: UserCalls) -> pa.Array:
     def column(wanted: Column) -> pa.Array:
         return batch.column(wanted.name)
 
-    return evaluate(expr, column, batch.num_rows, functions)
+    return evaluate(expr, column, batch.num_rows, calls.functions, calls)

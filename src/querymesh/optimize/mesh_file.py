@@ -92,7 +92,7 @@ def mesh_from_json(
     """A mesh from JSON text; anything out of place is a MeshFileError that names it."""
     try:
         content = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise MeshFileError(f"not JSON: {problem}") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise MeshFileError("not a saved mesh: its 'format' is not 'querymesh.mesh'")
@@ -139,6 +139,8 @@ def _check(mesh: Mesh) -> None:
                     f"route {list(route)} visits operator {index} before operator "
                     f"{min(late)}, which must come earlier"
                 )
+    if any(leaf.share < 0 or leaf.share > 1 for leaf in mesh.leaves):
+        raise MeshFileError("a leaf's share is not between 0 and 1")
     labels = [leaf.label for leaf, _ in leaves(mesh.tree)]
     if any(not 0 <= label < len(mesh.routes) for label in labels):
         raise MeshFileError(f"a leaf points to a route that is not among the {len(mesh.routes)}")
@@ -239,7 +241,10 @@ def _tree_from_json(entry: Any, depth: int) -> Tree:
     attribute = test.get("attribute", str)
     content = entry["test"]
     if "at_most" in content:
-        made: Any = Threshold(attribute, test.float_("at_most"), test.get("null", bool))
+        value = test.float_("at_most")
+        if not math.isfinite(value):
+            raise MeshFileError(f"a test: 'at_most' is {content['at_most']!r}, not a finite number")
+        made: Any = Threshold(attribute, value, test.get("null", bool))
     elif "in" in content:
         values = test.list_("in")
         if not all(isinstance(v, bool | int | str) for v in values):

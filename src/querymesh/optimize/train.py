@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from querymesh.classify.attributes import LeftOut
+from querymesh.classify.attributes import LeftOut, one_piece
 from querymesh.classify.condense import TrainingSet, condense
 from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.mesh import LeafCost, Overheads, mesh_cost_us
@@ -157,7 +157,7 @@ def _costs(
 
 
 def _reach(profile: Profile, tree: Tree) -> list[Ints]:
-    columns = {name: profile.sample.column(name).combine_chunks() for name in attributes_of(tree)}
+    columns = {name: one_piece(profile.sample.column(name)) for name in attributes_of(tree)}
     return leaves_of(tree, columns.__getitem__, profile.rows)
 
 

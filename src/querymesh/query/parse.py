@@ -92,6 +92,11 @@ def where(
             if name in known and known[name] is not condition:
                 raise QueryError(f"two predicates are named {condition.name}: give one a name=")
             _check_name(condition.name)
+            if not condition.columns:
+                raise QueryError(
+                    f"predicate {condition.name} does not say which columns it reads: "
+                    f"give columns=[...], or write its call as SQL, '{condition.name}(column)'"
+                )
             known[name] = condition
             texts.append(f"{condition.name}()")
         elif isinstance(condition, str):

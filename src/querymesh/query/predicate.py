@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.errors import PredicateError, QueryError
@@ -63,17 +65,21 @@ class Predicate:
             ) from error
         return self._checked(result, n)
 
-    def apply_dropping(self, args: Sequence[pa.Array], n: int) -> tuple[pa.Array, int]:
-        """Like `apply`, but rows on which the function raises are NULL; also their number."""
+    def apply_dropping(
+        self, args: Sequence[pa.Array], n: int
+    ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Like `apply`, but rows on which the function raises are NULL; also which these are."""
         pieces: list[pa.Array] = []
-        dropped = 0
+        failed = np.zeros(n, dtype=bool)
+        done = 0
         for rows, result in guilt.harvest(self._run, args, n):
             if isinstance(result, guilt.Raised):
-                dropped += rows
+                failed[done : done + rows] = True
                 pieces.append(pa.nulls(rows, self.returns))
             else:
                 pieces.append(self._checked(result, rows))
-        return (pa.concat_arrays(pieces) if pieces else pa.array([], self.returns)), dropped
+            done += rows
+        return (pa.concat_arrays(pieces) if pieces else pa.array([], self.returns)), failed
 
     def _run(self, args: Sequence[pa.Array], n: int) -> Any:
         if self.vectorised:

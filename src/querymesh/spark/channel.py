@@ -15,15 +15,18 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+import pyarrow as pa
 from pyarrow import fs
 
-from querymesh.errors import MeshFileError
+from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.query.predicate import Predicate
 
 _NAME = re.compile(r"mesh-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_S3A = re.compile(r"^s3[an]://")
 
 
 class Channel:
@@ -33,10 +36,16 @@ class Channel:
         self.folder = folder
 
     def open(self) -> int:
-        """Make the folder, if it is new, and tell the newest version in it."""
+        """Make the folder, if it is new, and tell the newest version in it.
+
+        A driver that ended between profiling and publishing left no mesh: rows are profiled again.
+        """
         system, folder = self._open()
         system.create_dir(folder, recursive=True)
-        return self.newest()
+        version, learning = self.state()
+        if version == 0 and not learning:
+            system.delete_file(str(PurePosixPath(folder) / _ENOUGH))
+        return version
 
     def publish(self, mesh: Mesh, version: int) -> None:
         """Make a mesh the newest. The folder is not made again: the checkpoint may be gone."""
@@ -72,12 +81,18 @@ class Channel:
         try:
             with system.open_input_stream(path) as stream:
                 text = stream.read().decode()
-        except OSError as problem:
+            return mesh_from_json(text, functions)
+        except (OSError, UnicodeDecodeError, QueryMeshError) as problem:
             raise MeshFileError(f"cannot read the mesh {path}: {problem}") from problem
-        return mesh_from_json(text, functions)
 
     def _open(self) -> tuple[fs.FileSystem, str]:
-        if "://" in self.folder or self.folder.startswith("file:"):
-            system, path = fs.FileSystem.from_uri(self.folder)
-            return system, str(path)
-        return fs.LocalFileSystem(), self.folder
+        if not _URI.match(self.folder):
+            return fs.LocalFileSystem(), self.folder
+        try:
+            system, path = fs.FileSystem.from_uri(_S3A.sub("s3://", self.folder))
+        except (pa.ArrowException, OSError, ValueError) as problem:
+            raise UnsupportedError(
+                f"the checkpoint {self.folder} cannot be opened for meshes ({problem}): use a path "
+                "all executors see, or a file:, hdfs:, s3: or gs: address; or train beforehand"
+            ) from problem
+        return system, str(path)

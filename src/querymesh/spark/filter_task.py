@@ -56,6 +56,8 @@ def filter_by(source: DataFrame, task: FabricTask, names: Sequence[str]) -> Data
         "parts": typing.Iterator[columns],  # type: ignore[valid-type]
         "return": typing.Iterator[pa.Array],
     }
-    keeps = F.arrow_udf(passes, BooleanType())
+    # Nothing random is in it, but Catalyst would otherwise merge it with the user's own functions
+    # in one node, or move it below a filter or join that is meant to come first.
+    keeps = F.arrow_udf(passes, BooleanType()).asNondeterministic()
     kept = source.filter(keeps(*(F.col(quoted_name(name)) for name in names)))
     return project(kept, task.bound)

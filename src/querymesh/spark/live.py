@@ -85,19 +85,21 @@ class Learner:
         self._profiles += profiles
         if sum(profile.rows for profile in self._profiles) >= self._training.sample_rows:
             self._started = True
-            self._channel.enough()
             threading.Thread(target=self._train, name="querymesh-learner", daemon=True).start()
 
     def _train(self) -> None:
         run = self._run
+        known = list(run.versions)
         try:
+            self._channel.enough()
             profile = join_profiles(self._profiles)
             mesh = train_mesh(run.mesh.query, profile, self._overheads, self._training, run.policy)
             version = run.versions[-1][0] + 1
             run.versions.append((version, mesh))
             self._channel.publish(mesh, version)
             log.info("mesh %d learned from %d rows: %s", version, profile.rows, mesh.why)
-        except (QueryMeshError, OSError):
+        except Exception:
+            run.versions = known
             log.exception("no mesh could be learned; the query goes on with the order as written")
         finally:
             self._profiles = []

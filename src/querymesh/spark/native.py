@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.classify.tree import Leaf, Tree, as_condition
-from querymesh.errors import UnsupportedError
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.expr import Column, Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
@@ -37,11 +36,6 @@ def why_not_native(bound: BoundQuery) -> str | None:
 
 def run_native(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> DataFrame:
     """The query on a DataFrame, every kind of tuple in its own order."""
-    problem = why_not_native(bound)
-    if problem is not None:
-        raise UnsupportedError(
-            f"engine 'native' runs SQL filters only, and {problem}: use engine='fabric' or 'auto'"
-        )
     kept = source.filter(F.expr(mesh_condition(bound, mesh))) if bound.operators else source
     return project(kept, bound)
 

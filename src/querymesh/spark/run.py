@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.classify.tree import Leaf, attributes_of
+from querymesh.classify.tree import Leaf, answerable, as_text, tests_of
 from querymesh.errors import (
     MeshFileError,
     QueryMeshError,
@@ -34,6 +36,9 @@ from querymesh.spark.task import FabricTask
 from querymesh.spark.train import ENGINES, engine_for, train_or_written
 
 ON_ERROR = ("raise", "drop")
+
+LEAST_PROFILED = 100
+"""A task that profiles fewer rows than this measures its calls rather than its operators."""
 
 
 def run(
@@ -66,6 +71,7 @@ def run(
             f"{type(source).__name__}: spark.createDataFrame(table) makes one"
         )
     training = training or Training()
+    suited = engine_for(engine, bound)
     if isinstance(mesh_or_query, Mesh):
         mesh = _fitting(mesh_or_query, bound)
         mesh = as_single(mesh) if policy == "single" else mesh
@@ -74,14 +80,11 @@ def run(
         mesh = untrained_mesh(query, names, bound.precedence)
     else:
         from_data = data if sample is None else {**data, bound.source.alias: sample}
-        mesh = train_or_written(
-            bound, from_data, policy, on_error, training, engine_for(engine, bound)
-        )
+        mesh = train_or_written(bound, from_data, policy, on_error, training, suited)
     if engine == "auto" and source.isStreaming and mesh.sample_rows == 0:
-        engine = "fabric"  # what is learned while it runs cannot be written into the plan
-    engine = engine_for(engine, bound)
-    live = LiveRun(mesh, engine, policy)
-    if engine == "native":
+        suited = "fabric"  # what is learned while it runs cannot be written into the plan
+    live = LiveRun(mesh, suited, policy)
+    if suited == "native":
         if source.isStreaming and mesh.sample_rows == 0 and len(bound.operators) > 1:
             raise UnsupportedError(
                 "engine 'native' writes the mesh into the plan, and an untrained stream has none "
@@ -103,12 +106,23 @@ def _fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
             f"the mesh was trained for the operators {trained}, but on these inputs the query has "
             f"{names}: train it again"
         )
-    schema = bound.schemas[bound.source.alias]
-    for attribute in sorted(attributes_of(mesh.tree)):
-        if attribute not in schema.names:
+    for operator, before in zip(mesh.operators, bound.precedence, strict=True):
+        if operator.after != before:
             raise MeshFileError(
-                f"the mesh tells tuples apart by {attribute!r}, which {bound.source.name} does not "
-                f"have: {did_you_mean(attribute, schema.names)}"
+                f"the mesh was trained with {operator.name} after the operators "
+                f"{sorted(operator.after)}, but it must come after {sorted(before)}: train it again"
+            )
+    schema = bound.schemas[bound.source.alias]
+    for test in tests_of(mesh.tree):
+        if test.attribute not in schema.names:
+            raise MeshFileError(
+                f"the mesh tells tuples apart by {test.attribute!r}, which {bound.source.name} "
+                f"does not have: {did_you_mean(test.attribute, schema.names)}"
+            )
+        if not answerable(test, schema.field(test.attribute).type):
+            raise MeshFileError(
+                f"the mesh asks whether {as_text(test)}, which has no answer for a column of type "
+                f"{schema.field(test.attribute).type}: train it again"
             )
     return mesh
 
@@ -154,9 +168,11 @@ def _run_fabric(
         task.channel = Channel(_channel_folder(bound, live.policy, checkpoint, context.master))
         learned = task.channel.open()
         if learned:
-            live.versions.append((learned, task.channel.read(learned, bound.query.functions)))
+            mesh = task.channel.read(learned, bound.query.functions)
+            live.versions.append((learned, _fitting(mesh, bound)))
         else:
-            task.learn_rows = max(1, training.sample_rows // (2 * context.defaultParallelism))
+            share = training.sample_rows // (2 * context.defaultParallelism)
+            task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
             live.learn(task.channel, calibrate(WINDOW), training)
     elif (needed := columns_to_send(bound, live.mesh)) is not None:
         return filter_by(source, task, needed)
@@ -166,11 +182,14 @@ def _run_fabric(
 def _channel_folder(bound: BoundQuery, policy: str, checkpoint: str | None, master: str) -> str:
     """Where this query's meshes are; another query or policy on the same checkpoint has another."""
     if checkpoint is not None:
-        names = [operator.name for operator in bound.operators]
-        asked = hashlib.sha256(repr((bound.query.sql, names, policy)).encode()).hexdigest()
-        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked[:16]}"
+        operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
+        schema = str(bound.schemas[bound.source.alias])
+        asked = hashlib.sha256(repr((bound.query.sql, operators, schema, policy)).encode())
+        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"
     if master.startswith("local"):
-        return tempfile.mkdtemp(prefix="querymesh-mesh-")
+        folder = tempfile.mkdtemp(prefix="querymesh-mesh-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
     raise QueryMeshError(
         "an untrained stream on a cluster hands its mesh to the tasks through a shared folder: "
         "give checkpoint=, the directory you also give to writeStream"

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from querymesh.errors import SchemaError, did_you_mean
 from querymesh.query.expr import Column
 from querymesh.query.model import BoundQuery
 
@@ -42,5 +43,14 @@ def output_struct(bound: BoundQuery, inputs: Mapping[str, DataFrame | pa.Table])
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the schema's types, which differ at most in time zone or string width."""
-    return table if table.schema.equals(schema) else table.select(schema.names).cast(schema)
+    """The table with the schema's columns and types; SchemaError if it cannot have them."""
+    if table.schema.equals(schema):
+        return table
+    for name in schema.names:
+        if name not in table.column_names:
+            known = did_you_mean(name, table.column_names)
+            raise SchemaError(f"the sample or table has no column {name!r}: {known}")
+    try:
+        return table.select(schema.names).cast(schema)
+    except pa.ArrowException as problem:
+        raise SchemaError(f"the sample or table does not fit its schema: {problem}") from problem

@@ -81,7 +81,7 @@ class FabricTask:
                 alias: pa.ipc.open_stream(pa.py_buffer(sent.value)).read_all()
                 for alias, sent in self.tables.items()
             }
-            return make_tables(self.bound, inputs)
+            return make_tables(self.bound, inputs, self.on_error)
 
         return _remembered(_tables, self.name, build)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from querymesh.errors import UnsupportedError
 from querymesh.fabric.calibrate import WINDOW, calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
@@ -57,9 +58,12 @@ def _train(
     sample = take_sample(data[alias], training.sample_rows, training.seed)
     sample = conform(sample, bound.schemas[alias])
     static = static_tables(bound, data)
-    profile = profile_sample(bound, sample, make_tables(bound, static), on_error)
+    profile = profile_sample(bound, sample, make_tables(bound, static, on_error), on_error)
     overheads = calibrate(WINDOW)
-    session = SparkSession.getActiveSession()
+    source = data[alias]
+    session = (
+        source.sparkSession if isinstance(source, DataFrame) else SparkSession.getActiveSession()
+    )
     if engine == "native" and session is not None and profile.rows and profile.operators > 1:
         drop_us, pass_us = native_costs_us(session, profile, bound)
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
@@ -87,6 +91,11 @@ def train_or_written(
 
 def engine_for(asked: str, bound: BoundQuery) -> str:
     """The engine asked for; for "auto" native where nothing needs Python."""
+    problem = why_not_native(bound)
+    if asked == "native" and problem is not None:
+        raise UnsupportedError(
+            f"engine 'native' runs SQL filters only, and {problem}: use engine='fabric' or 'auto'"
+        )
     if asked != "auto":
         return asked
-    return "native" if why_not_native(bound) is None else "fabric"
+    return "native" if problem is None else "fabric"
