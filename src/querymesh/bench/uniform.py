@@ -31,7 +31,7 @@ def run(bench: Bench) -> list[Finding]:
 
 
 def _in_fabric(bench: Bench, count: int) -> list[Finding]:
-    data = messages(bench.rows(12_000, 4_000), UNIFORM)
+    data = messages(bench.rows(24_000 if count > 1 else 96_000, 4_000), UNIFORM)
     question = Question(
         MESSAGES,
         select(MESSAGES, PREDICATES[:count]),
@@ -58,7 +58,7 @@ def _in_fabric(bench: Bench, count: int) -> list[Finding]:
 
 
 def _native(bench: Bench) -> list[Finding]:
-    data = lines(bench.rows(60_000, 40_000), UNIFORM)
+    data = lines(bench.rows(200_000, 40_000), UNIFORM)
     question = Question(
         LINES, lines_sql(), data.table, engine="native", classes=data.classes, passes=data.passes
     )
@@ -77,7 +77,7 @@ def _native(bench: Bench) -> list[Finding]:
 def _timed(bench: Bench, contest: Contest, rival: Callable[[], Fingerprint]) -> Timing:
     """Many short rounds: two per cent is small beside what one round may be off."""
     actions = {"mesh": contest.run(contest.mesh, "mesh"), "best single": rival}
-    return interleave(actions, bench.rounds(25), warm_ups=bench.rounds(2, 1), log=bench.log)
+    return interleave(actions, bench.rounds(15), warm_ups=bench.rounds(2, 1), log=bench.log)
 
 
 def _same_time(claim: str, timing: Timing, details: dict[str, object]) -> Finding:

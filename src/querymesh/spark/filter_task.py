@@ -41,7 +41,8 @@ def columns_to_send(bound: BoundQuery, mesh: Mesh) -> list[str] | None:
             return None
         read |= {column.name for column in columns_of(operator.expr)}
     every = bound.schemas[bound.source.alias].names
-    return [name for name in every if name in read] if 0 < len(read) < len(every) else None
+    worth_it = 0 < len(read) <= len(every) // 2  # Spark queues the rows meanwhile, at a price
+    return [name for name in every if name in read] if worth_it else None
 
 
 def filter_by(source: DataFrame, task: FabricTask, names: Sequence[str]) -> DataFrame:
