@@ -62,8 +62,8 @@ def test_a_java_without_the_vector_module_is_not_asked_for_it(tmp_path):
     complete = java.complete_home(str(home))
     assert complete != str(home)
     asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-D a=b c", "Main"]
-    shown = subprocess.run([f"{complete}/bin/java", *asked], capture_output=True, text=True)
-    assert shown.stdout.splitlines() == ["[-Xmx1g]", "[-D a=b c]", "[Main]"]
+    shown = subprocess.check_output([f"{complete}/bin/java", *asked], text=True)
+    assert shown.splitlines() == ["[-Xmx1g]", "[-D a=b c]", "[Main]"]
 
 
 def test_a_java_with_the_vector_module_is_used_as_it_is(tmp_path):
