@@ -1,4 +1,4 @@
-"""Messages, and four predicates on them in plain Python: about 2, 40, 40 and 50 µs a row.
+"""Messages, and four predicates on them in plain Python: about 2, 37, 42 and 45 µs a row.
 
 Each does what such functions do in earnest: match a sender, check a card number, weigh the words,
 compare a domain with a brand letter by letter. The cost lies in the work, not in a sleep, and is
@@ -20,11 +20,14 @@ from querymesh.bench.row_predicate import RowPredicate
 BRAND = "northwind-bankings"
 FAR_LETTERS = "cfjlmpqsuvxyz"
 CARD_DIGITS = 60
-WORDS = 50
+WORDS = 14
 GOOD = tuple(f"fin{k:02}" for k in range(30))
 BAD = tuple(f"bad{k:02}" for k in range(30))
 WEIGHTS = {**dict.fromkeys(GOOD, 1), **dict.fromkeys(BAD, -1)}
-ENDINGS = ("ing", "ed", "ly", "es", "s")
+ENDINGS = (
+    "ations", "ation", "ments", "ment", "ness", "ible", "able", "ings", "ing", "ers", "er", "ies",
+    "ied", "ed", "ly", "es", "s", "al", "ic", "ous", "ive", "ful", "ism", "ist", "ity", "dom",
+)  # fmt: skip
 KNOWN_HOSTS = frozenset({"mail.example", "post.example", "relay.example"})
 BLOCKED = frozenset({bytes(16)})
 
@@ -124,7 +127,7 @@ def _cards(valid: np.ndarray, rng: np.random.Generator) -> pa.Array:
 
 def _words(good: np.ndarray, rng: np.random.Generator) -> pa.Array:
     vocabulary = np.array(GOOD + BAD)
-    majority = WORDS // 2 + rng.integers(1, 10, len(good))
+    majority = WORDS // 2 + rng.integers(1, WORDS // 2, len(good))
     of_good = np.where(good, majority, WORDS - majority)
     is_bad = np.arange(WORDS) >= of_good[:, None]
     chosen = rng.integers(0, len(GOOD), is_bad.shape) + len(GOOD) * is_bad

@@ -18,7 +18,7 @@ CASE = "python"
 
 def run(bench: Bench) -> list[Finding]:
     """The mesh against plain Spark and against the best single order in the same fabric."""
-    data = messages(bench.rows(80_000, 6_000), OPPOSITE)
+    data = messages(bench.rows(120_000, 6_000), OPPOSITE)
     contest = prepare(
         bench,
         Question(
