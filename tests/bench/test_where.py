@@ -70,6 +70,7 @@ def test_details_hold_the_limits_and_what_the_mesh_did(contest):
     details = contest.details()
     assert details["rows"] == 1500
     assert details["bound"]["us"] <= details["oracle"]["us"] <= details["single"]["us"]
+    assert details["mesh"]["evaluations"] <= 1.05 * details["oracle"]["evaluations"]
     assert set(details["cost_us"]) == {p.name for p in PREDICATES}
 
 

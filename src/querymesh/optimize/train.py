@@ -217,7 +217,11 @@ def untrained_mesh(query: Query, names: tuple[str, ...], after: tuple[frozenset[
     )
     nothing = float("nan")
     leaf = LeafStats(1.0, nothing, nothing)
-    why = "nothing is known yet: the order as written, until a sample is profiled"
+    why = (
+        "nothing is known yet: the order as written, until a sample is profiled"
+        if len(names) > 1
+        else "fewer than two operators have one order"
+    )
     return Mesh(
         query, operators, Leaf(0), (route,), (leaf,), route,
         nothing, nothing, nothing, 0, (), why,

@@ -79,8 +79,7 @@ def run(
         names = tuple(operator.name for operator in bound.operators)
         mesh = untrained_mesh(query, names, bound.precedence)
     else:
-        from_data = data if sample is None else {**data, bound.source.alias: sample}
-        mesh = train_or_written(bound, from_data, policy, on_error, training, suited)
+        mesh = train_or_written(bound, data, sample, policy, on_error, training, suited)
     if engine == "auto" and source.isStreaming and mesh.sample_rows == 0:
         suited = "fabric"  # what is learned while it runs cannot be written into the plan
     live = LiveRun(mesh, suited, policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.errors import UnsupportedError
@@ -43,24 +44,48 @@ def train(
     known_name("engine", engine, ENGINES)
     training = replace(training or Training(), seed=seed)
     bound, data = bind_inputs(query, sample)
-    return _train(bound, data, policy, on_error, training, engine_for(engine, bound))
+    rows = take_sample(data[bound.source.alias], training.sample_rows, training.seed)
+    return _train(bound, data, rows, policy, on_error, training, engine_for(engine, bound))
 
 
-def _train(
+def train_or_written(
     bound: BoundQuery,
     data: Mapping[str, Data],
+    sample: Data | None,
     policy: str,
     on_error: str,
     training: Training,
     engine: str,
 ) -> Mesh:
-    alias = bound.source.alias
-    sample = take_sample(data[alias], training.sample_rows, training.seed)
-    sample = conform(sample, bound.schemas[alias])
-    static = static_tables(bound, data)
-    profile = profile_sample(bound, sample, make_tables(bound, static, on_error), on_error)
+    """Train on the sample, or on one of the source; else the written order, where it will do.
+
+    It will for fewer than two operators, which have one order, and for an empty DataFrame.
+    """
+    names = tuple(operator.name for operator in bound.operators)
+    written = untrained_mesh(bound.query, names, bound.precedence)
+    if len(names) < 2:
+        return written
+    given = data[bound.source.alias] if sample is None else sample
+    rows = take_sample(given, training.sample_rows, training.seed)
+    if rows.num_rows == 0:
+        return written
+    return _train(bound, data, rows, policy, on_error, training, engine)
+
+
+def _train(
+    bound: BoundQuery,
+    data: Mapping[str, Data],
+    sample: pa.Table,
+    policy: str,
+    on_error: str,
+    training: Training,
+    engine: str,
+) -> Mesh:
+    source = data[bound.source.alias]
+    sample = conform(sample, bound.schemas[bound.source.alias])
+    tables = make_tables(bound, static_tables(bound, data), on_error)
+    profile = profile_sample(bound, sample, tables, on_error)
     overheads = calibrate(WINDOW)
-    source = data[alias]
     session = (
         source.sparkSession if isinstance(source, DataFrame) else SparkSession.getActiveSession()
     )
@@ -69,24 +94,6 @@ def _train(
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
         overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
     return train_mesh(bound.query, profile, overheads, training, policy)
-
-
-def train_or_written(
-    bound: BoundQuery,
-    data: Mapping[str, Data],
-    policy: str,
-    on_error: str,
-    training: Training,
-    engine: str,
-) -> Mesh:
-    """Train; an empty DataFrame has nothing to learn from, and the written order will do for it."""
-    names = tuple(operator.name for operator in bound.operators)
-    if not names:
-        return untrained_mesh(bound.query, names, bound.precedence)
-    sample = take_sample(data[bound.source.alias], training.sample_rows, training.seed)
-    if sample.num_rows == 0:
-        return untrained_mesh(bound.query, names, bound.precedence)
-    return _train(bound, {**data, bound.source.alias: sample}, policy, on_error, training, engine)
 
 
 def engine_for(asked: str, bound: BoundQuery) -> str:
