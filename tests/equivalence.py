@@ -5,7 +5,7 @@ Conditions come in two spellings, ours and DuckDB's, because the oracle must not
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 import numpy as np
@@ -246,9 +246,26 @@ def random_mesh(draw, bound) -> Mesh:
     routes = tuple(random_route(draw, bound.precedence) for _ in range(count))
     operators = tuple(OperatorStats(op.name, op.after, 1.0, 0.5) for op in bound.operators)
     stats = tuple(LeafStats(1 / count, 1.0, 1.0) for _ in range(count))
-    return Mesh(
+    mesh = Mesh(
         bound.query, operators, tree, routes, stats, routes[0], 1.0, 1.0, 1.0, 1, (), "random"
     )
+    return replace(
+        mesh,
+        uncertain=tuple(random_choices(draw, route) for route in mesh.leaf_routes),
+        window=draw(st.sampled_from([1, 5, 10_000])),
+        least_ruster=draw(st.sampled_from([0, 3, 10_000])),
+    )
+
+
+def random_choices(draw, route):
+    """The route with any of its adjacent operators put together in one choice."""
+    steps = []
+    for index in route:
+        if steps and draw(st.booleans()):
+            steps[-1] += (index,)
+        else:
+            steps.append((index,))
+    return tuple(steps)
 
 
 def random_route(draw, after):

@@ -31,6 +31,14 @@ def test_a_mesh_comes_back_as_it_was_saved(mesh, tmp_path):
     assert mesh_to_json(again) == mesh_to_json(mesh)
 
 
+def test_a_mesh_saved_by_the_version_before_is_read(mesh):
+    content = json.loads(mesh_to_json(mesh))
+    for key in ("uncertain", "found_by", "accuracy", "window", "least_ruster"):
+        del content[key]
+    again = mesh_from_json(json.dumps({**content, "version": 1}), FUNCTIONS)
+    assert (again.tree, again.routes, again.uncertain) == (mesh.tree, mesh.routes, ())
+
+
 def test_an_untrained_mesh_can_be_stored_too():
     mesh = untrained_mesh(qm.query("SELECT * FROM t WHERE a > 1"), ("a > 1",), (frozenset(),))
     assert mesh_to_json(mesh_from_json(mesh_to_json(mesh))) == mesh_to_json(mesh)
@@ -56,7 +64,7 @@ def drop(key):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damage(version=2), "upgrade QueryMesh"),
+        (damage(version=3), "upgrade QueryMesh"),
         (damage(format="other"), "not a saved mesh"),
         (drop("tree"), "'tree' is missing"),
         (damage(tree={"route": 9}), "a leaf points to a route"),
@@ -66,6 +74,10 @@ def drop(key):
         (damage(routes=[[1, 2, "3"]]), "not an operator index"),
         (damage(leaves=[]), "leaves, but 0 are described"),
         (damage(sample_rows="many"), "not of type int"),
+        (damage(window=0), "'window' must be at least 1"),
+        (damage(uncertain=[[[1, 2, 3]]] * 9), "but 9 uncertain routes"),
+        (damage(uncertain=[[[1], [2]]] * 3), "uncertain route <1, 2>"),
+        (damage(uncertain=[[1]] * 3), "not a list of operator indices"),
         (damage(expected_us="cheap"), "not a number"),
         (damage(sql="SELEC * FROM"), "SELEC"),
         (damage(operators=[3]), "not a JSON object"),

@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+WINDOW = 10_000
+"""Tuples classified together (W^TC) unless told otherwise: Spark's default for an Arrow batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overheads:

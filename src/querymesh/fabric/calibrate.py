@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.classify.tree import Threshold, answers
-from querymesh.cost.mesh import Overheads
+from querymesh.cost.mesh import WINDOW, Overheads
 from querymesh.fabric.fabric import Fabric
-from querymesh.fabric.ruster import Ruster
+from querymesh.fabric.router import Router
+from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import RouteToken
 from querymesh.query.parse import query
-
-WINDOW = 10_000
-"""Rows classified together: Spark's default for an Arrow batch."""
 
 RUSTERS = 8
 REPEATS = 7
@@ -46,10 +44,8 @@ def _travel_seconds(values: pa.Array, parts: int) -> float:
     token = RouteToken((1,))
     pieces = [Ruster(window, part, token) for part in np.array_split(np.arange(len(values)), parts)]
 
-    class Fixed:
-        version = 0
-
-        def rusters(self, _: object) -> list[Ruster]:
+    class Fixed(Router):
+        def rusters(self, window: Window) -> list[Ruster]:
             return list(pieces)
 
     return _shortest(lambda: list(fabric.run(batch, Fixed())))

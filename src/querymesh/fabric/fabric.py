@@ -52,23 +52,27 @@ class Fabric:
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window, in the order of its rows unless a join made them too many."""
-        started = perf_counter()
-        window = self.window(batch)
-        gathering = Gathering(self.bound, window)
-        for ruster in self._travel(window, router):
-            gathering.add(ruster)
-            if gathering.rows >= MOST_ROWS:
+        for part in windows(batch, router.window):
+            started = perf_counter()
+            window = self.window(part)
+            gathering = Gathering(self.bound, window)
+            for ruster in self._travel(window, router):
+                gathering.add(ruster)
+                if gathering.rows >= MOST_ROWS:
+                    yield self._out(gathering)
+            if gathering.rows:
                 yield self._out(gathering)
-        if gathering.rows:
-            yield self._out(gathering)
-        self.metrics.total_seconds += perf_counter() - started
+            self.metrics.total_seconds += perf_counter() - started
 
     def passes(self, batch: pa.RecordBatch, router: Router) -> npt.NDArray[np.bool_]:
         """For a query without look-ups: which rows of one window pass every operator."""
         started = perf_counter()
         passed = np.zeros(batch.num_rows, dtype=bool)
-        for ruster in self._travel(self.window(batch), router):
-            passed[ruster.rows] = True
+        first = 0
+        for part in windows(batch, router.window):
+            for ruster in self._travel(self.window(part), router):
+                passed[first + ruster.rows] = True
+            first += part.num_rows
         self.metrics.rows_out += int(passed.sum())
         self.metrics.total_seconds += perf_counter() - started
         return passed
@@ -89,10 +93,21 @@ class Fabric:
             ruster = next(inside[-1], None)
             if ruster is None:
                 inside.pop()
+            elif ruster.token.choices:
+                inside.append(self._drawn(ruster, router))
             elif ruster.token.top != OUTPUT:
                 inside.append(self._visit(ruster, router.version))
             else:
                 yield ruster
+
+    def _drawn(self, ruster: Ruster, router: Router) -> Iterator[Ruster]:
+        """Visit the operator that was drawn for a ruster, and tell what the choice yielded."""
+        chosen = router.choose(ruster)
+        passed = 0
+        for out in self._visit(chosen, router.version):
+            passed += len(out)
+            yield out
+        router.learn(ruster, chosen.token.top, passed)
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top
@@ -121,3 +136,12 @@ class Fabric:
         self.metrics.output_errors += gathered - batch.num_rows
         self.metrics.output_seconds += perf_counter() - started
         return batch
+
+
+def windows(batch: pa.RecordBatch, most: int | None) -> Iterator[pa.RecordBatch]:
+    """The batch in classification windows of at most so many rows (W^TC, QM § 5.1)."""
+    if most is None or batch.num_rows <= most:
+        yield batch
+        return
+    for first in range(0, batch.num_rows, most):
+        yield batch.slice(first, most)

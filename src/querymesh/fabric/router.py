@@ -2,44 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from querymesh.classify.tree import leaves_of
+from querymesh.fabric.lottery import Lottery
 from querymesh.fabric.ruster import Ruster, Window
-from querymesh.fabric.token import RouteToken
+from querymesh.fabric.token import token_of
 from querymesh.optimize.mesh import Mesh
 
 
 class Router(Protocol):
-    """Splits a window into rusters, each with its route token."""
+    """Splits a window into rusters, each with its route token, and resolves what it left open."""
 
-    version: int
+    version: int = 0
+    window: int | None = None
+    """Tuples classified together; None takes a batch as it comes."""
 
     def rusters(self, window: Window) -> list[Ruster]:
         """Every row of the window in exactly one ruster."""
 
+    def choose(self, ruster: Ruster) -> Ruster:
+        """The ruster with its next operator on top of its token, where that was left open."""
+        return ruster
 
-class MeshRouter:
+    def learn(self, before: Ruster, index: int, passed: int) -> None:
+        """Hear what the operator chosen for a ruster let through."""
+        return
+
+
+class MeshRouter(Router):
     """The online classifier of QM § 5.1: a window's tuples by leaf, each leaf with its route.
 
     Leaves that share a route stay apart: what they do is counted apart. A mesh of one route has no
-    tests to make: its window is one ruster, and this is the `single` policy.
+    tests to make: its window is one ruster, and this is the `single` policy. Rusters smaller than
+    the mesh's `least_ruster` travel with the window's largest: any route gives the same result.
     """
 
-    def __init__(self, mesh: Mesh, version: int = 0) -> None:
+    def __init__(self, mesh: Mesh, version: int = 0, seed: int = 0) -> None:
         self.mesh = mesh
         self.version = version
-        self._tokens = [RouteToken(route) for route in mesh.leaf_routes]
+        self.window = mesh.window
+        self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
+        self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
 
     def rusters(self, window: Window) -> list[Ruster]:
         """One ruster for each leaf that any row reaches."""
         if len(self._tokens) == 1:
             return [Ruster(window, np.arange(window.rows), self._tokens[0])]
         reached = leaves_of(self.mesh.tree, window.batch.column, window.rows)
-        return [
+        made = [
             Ruster(window, rows, token, leaf)
             for leaf, (rows, token) in enumerate(zip(reached, self._tokens, strict=True))
             if len(rows)
         ]
+        return _least(made, self.mesh.least_ruster)
+
+    def choose(self, ruster: Ruster) -> Ruster:
+        """Draw the next operator among those whose predecessors are done."""
+        choices = ruster.token.choices
+        ready = [k for k in choices if not self.mesh.operators[k - 1].after & set(choices)]
+        drawn = self.lottery.draw(ruster.leaf, ready, frozenset(choices))
+        return replace(ruster, token=ruster.token.choose(drawn))
+
+    def learn(self, before: Ruster, index: int, passed: int) -> None:
+        """Adjust the wheel the operator was drawn from."""
+        among = frozenset(before.token.choices)
+        self.lottery.learn(before.leaf, among, index, len(before), passed)
+
+
+def _least(rusters: list[Ruster], least: int) -> list[Ruster]:
+    small = [ruster for ruster in rusters if len(ruster) < least]
+    if not small or len(rusters) == 1:
+        return rusters
+    largest = max(rusters, key=len)
+    rest = [ruster for ruster in rusters if len(ruster) >= least and ruster is not largest]
+    joined = [largest, *(ruster for ruster in small if ruster is not largest)]
+    rows = np.sort(np.concatenate([ruster.rows for ruster in joined]))
+    return [*rest, replace(largest, rows=rows)]

@@ -1,4 +1,9 @@
-"""Route tokens: the route a ruster still has to go, as a stack of operator indices (QM § 5.2)."""
+"""Route tokens: the route a ruster still has to go, as a stack of operator indices (QM § 5.2).
+
+Where the order is uncertain (QM § 5.4), an entry of the stack is a choice: `<2, 3|1, 4>`. Before a
+ruster moves on, one operator of the choice is drawn and put on top; what remains stays a choice, or
+becomes certain when one is left.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +17,53 @@ OUTPUT = 0
 class RouteToken:
     """A stack of operator indices, its top first: `<3, 2, 1>` visits 3, then 2, then 1.
 
-    >>> token = RouteToken((3, 2, 1))
+    >>> token = RouteToken((2, (3, 1), 4))
     >>> str(token), token.top, str(token.pop())
-    ('<3, 2, 1>', 3, '<2, 1>')
+    ('<2, 3|1, 4>', 2, '<3|1, 4>')
+    >>> token.pop().choices
+    (3, 1)
+    >>> str(token.pop().choose(3)), str(token.pop().choose(3).pop())
+    ('<3, 1, 4>', '<1, 4>')
+    >>> str(RouteToken(((3, 1, 4),)).choose(3).pop())
+    '<1|4>'
     >>> RouteToken(()).top
     0
     """
 
-    stack: tuple[int, ...]
+    stack: tuple[int | tuple[int, ...], ...]
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The operators one of which must be chosen to go on; empty where the next is certain."""
+        return () if not self.stack or isinstance(self.stack[0], int) else self.stack[0]
 
     @property
     def top(self) -> int:
         """The operator to visit next; the output when the stack is empty."""
-        return self.stack[0] if self.stack else OUTPUT
+        if not self.stack:
+            return OUTPUT
+        first = self.stack[0]
+        if not isinstance(first, int):
+            raise LookupError(f"{self} leaves open where to go next: choose first")
+        return first
+
+    def choose(self, index: int) -> RouteToken:
+        """The token once one of the choices is drawn: it is on top, the others follow."""
+        others = tuple(other for other in self.choices if other != index)
+        if len(others) == len(self.choices):
+            raise LookupError(f"{index} is not among the choices of {self}")
+        rest: tuple[int | tuple[int, ...], ...] = others if len(others) < 2 else (others,)
+        return RouteToken((index, *rest, *self.stack[1:]))
 
     def pop(self) -> RouteToken:
         """What remains of the route once the top operator has done its work."""
         return RouteToken(self.stack[1:])
 
     def __str__(self) -> str:
-        return f"<{', '.join(map(str, self.stack))}>"
+        entries = ("|".join(map(str, e)) if isinstance(e, tuple) else str(e) for e in self.stack)
+        return f"<{', '.join(entries)}>"
+
+
+def token_of(steps: tuple[tuple[int, ...], ...]) -> RouteToken:
+    """The token of a route given as choices: those of one operator are certain."""
+    return RouteToken(tuple(choice[0] if len(choice) == 1 else choice for choice in steps))

@@ -5,11 +5,14 @@ It is data and nothing else: `spark/` runs it, `report/` draws it, `mesh_file.py
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Tree, leaves
+from querymesh.cost.mesh import WINDOW
+from querymesh.optimize.uncertain import UncertainRoute, certain
 from querymesh.query.model import Query
 from querymesh.stats.profile import Route
 
@@ -39,7 +42,12 @@ class Mesh:
 
     Costs are per tuple in microseconds, over the sample: `expected_us` of this mesh by QM eq. 2,
     `single_us` of the best single route, `bound_us` the clairvoyant bound (DESIGN § 7). `why` says
-    why the mesh is what it is.
+    why the mesh is what it is, `found_by` which search found it, and `accuracy` (NaN where it was
+    not asked for) how well the sample foretells tuples it does not hold (QM § 4.2).
+
+    `uncertain` has an uncertain route for each leaf where orders of about equal cost are left to a
+    lottery (QM § 5.4), else it is empty. `window` tuples are classified together (W^TC), and a
+    ruster of fewer than `least_ruster` tuples travels with the window's largest (Table 3).
     """
 
     query: Query
@@ -54,6 +62,11 @@ class Mesh:
     sample_rows: int
     left_out: tuple[LeftOut, ...]
     why: str
+    uncertain: tuple[UncertainRoute, ...] = ()
+    found_by: str = ""
+    accuracy: float = math.nan
+    window: int = WINDOW
+    least_ruster: int = 0
 
     @property
     def is_single(self) -> bool:
@@ -64,6 +77,11 @@ class Mesh:
     def leaf_routes(self) -> tuple[Route, ...]:
         """The route of each leaf, left to right."""
         return tuple(self.routes[leaf.label] for leaf, _ in leaves(self.tree))
+
+    @property
+    def leaf_choices(self) -> tuple[UncertainRoute, ...]:
+        """The route of each leaf with the choices it leaves open; none but for an uncertain one."""
+        return self.uncertain or tuple(certain(route) for route in self.leaf_routes)
 
     @property
     def gain(self) -> float:

@@ -15,13 +15,18 @@ from typing import Any
 
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, Tree, leaves
+from querymesh.cost.mesh import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.optimize.uncertain import uncertain_text
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate
 
 FORMAT = "querymesh.mesh"
-VERSION = 1
+VERSION = 2
+_NOT_IN_VERSION_1: dict[str, Any] = {
+    "uncertain": [], "found_by": "", "accuracy": None, "window": WINDOW, "least_ruster": 0,
+}  # fmt: skip
 MOST_DEPTH = 64
 
 
@@ -82,6 +87,11 @@ def mesh_to_json(mesh: Mesh) -> str:
         "sample_rows": mesh.sample_rows,
         "left_out": {entry.name: entry.reason for entry in mesh.left_out},
         "why": mesh.why,
+        "found_by": mesh.found_by,
+        "accuracy": _number(mesh.accuracy),
+        "uncertain": [[list(choice) for choice in steps] for steps in mesh.uncertain],
+        "window": mesh.window,
+        "least_ruster": mesh.least_ruster,
     }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -97,7 +107,9 @@ def mesh_from_json(
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise MeshFileError("not a saved mesh: its 'format' is not 'querymesh.mesh'")
     version = content.get("version")
-    if version != VERSION:
+    if version == 1:
+        content = {**_NOT_IN_VERSION_1, **content}
+    elif version != VERSION:
         newer = isinstance(version, int) and version > VERSION
         raise MeshFileError(
             f"mesh file version {version!r}, but this QueryMesh reads version {VERSION}: "
@@ -119,6 +131,11 @@ def mesh_from_json(
         sample_rows=read.get("sample_rows", int),
         left_out=tuple(LeftOut(str(k), str(v)) for k, v in read.get("left_out", dict).items()),
         why=read.get("why", str),
+        uncertain=tuple(_steps(entry) for entry in read.list_("uncertain")),
+        found_by=read.get("found_by", str),
+        accuracy=read.float_("accuracy"),
+        window=read.get("window", int),
+        least_ruster=read.get("least_ruster", int),
     )
     _check(mesh)
     return mesh
@@ -144,10 +161,36 @@ def _check(mesh: Mesh) -> None:
     labels = [leaf.label for leaf, _ in leaves(mesh.tree)]
     if any(not 0 <= label < len(mesh.routes) for label in labels):
         raise MeshFileError(f"a leaf points to a route that is not among the {len(mesh.routes)}")
+    _check_uncertain(mesh)
+    if mesh.window < 1 or mesh.least_ruster < 0:
+        raise MeshFileError("'window' must be at least 1 and 'least_ruster' at least 0")
     if len(labels) != len(mesh.leaves):
         raise MeshFileError(
             f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described"
         )
+
+
+def _check_uncertain(mesh: Mesh) -> None:
+    """Every leaf's route must be among the orders its choices leave open."""
+    if not mesh.uncertain:
+        return
+    if len(mesh.uncertain) != len(mesh.leaves):
+        raise MeshFileError(
+            f"{len(mesh.leaves)} leaves are described, but {len(mesh.uncertain)} uncertain routes"
+        )
+    for steps, route in zip(mesh.uncertain, mesh.leaf_routes, strict=True):
+        first = 0
+        for choice in steps:
+            if not choice or set(choice) != set(route[first : first + len(choice)]):
+                raise MeshFileError(
+                    f"the uncertain route <{uncertain_text(steps)}> does not hold its leaf's route "
+                    f"{list(route)}"
+                )
+            first += len(choice)
+        if first != len(route):
+            raise MeshFileError(
+                f"the uncertain route <{uncertain_text(steps)}> is not an order of all operators"
+            )
 
 
 class _Reader:
@@ -216,6 +259,12 @@ def _route(entry: Any) -> tuple[int, ...]:
     if not isinstance(entry, list):
         raise MeshFileError(f"a route is {entry!r}, not a list of operator indices")
     return tuple(_index(value) for value in entry)
+
+
+def _steps(entry: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(entry, list):
+        raise MeshFileError(f"an uncertain route is {entry!r}, not a list of choices")
+    return tuple(_route(choice) for choice in entry)
 
 
 def _tree_to_json(tree: Tree) -> dict[str, Any]:

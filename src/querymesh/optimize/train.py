@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from querymesh.optimize.iterative_improvement import iterative_improvement
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.problem import Problem, Solution
 from querymesh.optimize.start import STARTS, Start
+from querymesh.optimize.uncertain import uncertain_route
 from querymesh.query.model import Query
 from querymesh.stats.profile import Ints, Profile, Route, survivors
 
@@ -42,7 +43,8 @@ class Training:
     """How to train. The defaults follow QM's Table 1, with a larger sample and training set.
 
     `sample_rows` tuples are profiled and condensed to at most `training_tuples`. `holdout` is the
-    share kept back to judge the result.
+    share kept back to judge the result. Orders that cost at most a `tolerance` (a share, such as
+    0.05) more than the best are left to a lottery while the query runs (QM § 5.4); 0 leaves none.
     """
 
     sample_rows: int = 2000
@@ -50,6 +52,7 @@ class Training:
     start: str = "route-driven"
     search: str = "iterative-improvement"
     holdout: float = 1 / 3
+    tolerance: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -59,6 +62,10 @@ class Training:
             raise TrainingError(f"training_tuples must be at least 1, not {self.training_tuples}")
         if not 0 <= self.holdout < 1:
             raise TrainingError(f"holdout is a share from 0 to below 1, not {self.holdout}")
+        if not (0 <= self.tolerance < math.inf):
+            raise TrainingError(
+                f"tolerance is a share from 0 (no uncertain routes) upwards, not {self.tolerance}"
+            )
         known_name("start", self.start, STARTS)
         known_name("search", self.search, SEARCHES)
 
@@ -79,6 +86,24 @@ def train_mesh(
     """The mesh of a query for the profiled tuples; with policy "single" its best single route."""
     training = training or Training()
     known_name("policy", policy, POLICIES)
+    mesh = _best_mesh(query, profile, overheads, training, policy)
+    return _leave_open(mesh, profile, training.tolerance)
+
+
+def _leave_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:
+    """The mesh with uncertain routes where orders cost about the same (QM § 5.4)."""
+    if tolerance == 0:
+        return mesh
+    uncertain = tuple(
+        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance)
+        for route, rows in zip(mesh.leaf_routes, _reach(profile, mesh.tree), strict=True)
+    )
+    return replace(mesh, uncertain=uncertain)
+
+
+def _best_mesh(
+    query: Query, profile: Profile, overheads: Overheads, training: Training, policy: str
+) -> Mesh:
     if profile.rows == 0:
         raise TrainingError(
             "the sample is empty: there is nothing to learn from. Give a sample with rows, "

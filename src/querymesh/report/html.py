@@ -11,6 +11,7 @@ from pathlib import Path
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.uncertain import certain
 from querymesh.report import plots
 from querymesh.report.comparison import Comparison, per_row
 from querymesh.report.figures import counted, micros, percent, times
@@ -105,7 +106,7 @@ def _operators(mesh: Mesh) -> str:
         for k, op in enumerate(mesh.operators, 1)
     ]
     table = _table(("#", "operator", "µs an evaluation", "passes", "after"), rows, text=(1,))
-    single = f"<p>Best single route: {route_html(mesh, mesh.single)}</p>"
+    single = f"<p>Best single route: {route_html(mesh, certain(mesh.single))}</p>"
     return _section("Operators", f'<div class="panel scroll">{table}</div>{single}')
 
 

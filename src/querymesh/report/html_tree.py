@@ -9,6 +9,7 @@ from itertools import count
 
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.uncertain import UncertainRoute
 from querymesh.report.figures import leaf_name, micros, percent
 
 
@@ -29,18 +30,19 @@ def _node(mesh: Mesh, tree: Tree, label: str, numbers: Iterator[int]) -> str:
 def _leaf(mesh: Mesh, leaf: int) -> str:
     stats = mesh.leaves[leaf]
     share = f'<div>{percent(stats.share)}<div class="track">{_bar(stats.share)}</div></div>'
-    route = f'<div class="route">{route_html(mesh, mesh.leaf_routes[leaf])}</div>'
+    route = f'<div class="route">{route_html(mesh, mesh.leaf_choices[leaf])}</div>'
     badge = f'<div class="badge">{leaf_name(leaf)}</div>'
     return f'<div class="leaf">{badge}{share}{route}{_costs(mesh, leaf)}</div>'
 
 
-def route_html(mesh: Mesh, route: tuple[int, ...]) -> str:
-    """A route as a row of chips, each with its operator's number and name."""
-    chips = [
-        f'<span class="chip" title="{escape(mesh.operators[k - 1].name)}">'
-        f"<b>{k}</b>{escape(mesh.operators[k - 1].name)}</span>"
-        for k in route
-    ]
+def route_html(mesh: Mesh, steps: UncertainRoute) -> str:
+    """A route as a row of chips, each with its operator's number and name; choices joined by |."""
+
+    def chip(k: int) -> str:
+        name = escape(mesh.operators[k - 1].name)
+        return f'<span class="chip" title="{name}"><b>{k}</b>{name}</span>'
+
+    chips = [" | ".join(map(chip, choice)) for choice in steps]
     return " › ".join(chips) or '<span class="quiet">straight to the output</span>'
 
 

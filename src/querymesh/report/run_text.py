@@ -6,8 +6,8 @@ from textwrap import indent
 
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.uncertain import uncertain_text
 from querymesh.report.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
-from querymesh.stats.profile import route_text
 
 
 def metrics_text(metrics: Metrics, mesh: Mesh, version: int | None = None) -> str:
@@ -81,7 +81,7 @@ def _operators(metrics: Metrics, mesh: Mesh) -> str:
 def _leaves(metrics: Metrics, mesh: Mesh, version: int) -> str:
     done = metrics.by_leaf(version)
     rows = []
-    for leaf, route in enumerate(mesh.leaf_routes):
+    for leaf, steps in enumerate(mesh.leaf_choices):
         here = metrics.leaf_rows.get((version, leaf), 0)
         visits = done.get(leaf)
         rows.append(
@@ -89,7 +89,7 @@ def _leaves(metrics: Metrics, mesh: Mesh, version: int) -> str:
                 leaf_name(leaf),
                 f"{here:,}",
                 percent(here / metrics.rows_in) if metrics.rows_in else UNKNOWN,
-                route_text(route) or "straight to the output",
+                uncertain_text(steps, " > ") or "straight to the output",
                 _per_row(visits.evaluations if visits else 0, here),
                 seconds(visits.seconds if visits else 0.0),
             )

@@ -12,6 +12,7 @@ from textwrap import indent
 
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.uncertain import uncertain_text
 from querymesh.report.figures import counted, leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
 
@@ -86,7 +87,8 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
 
 
 def _route(mesh: Mesh, leaf: int) -> str:
-    return route_text(mesh.leaf_routes[leaf]) or "straight to the output"
+    """`2 > 3|1 > 4` where the order of 3 and 1 is left to a lottery (QM § 5.4)."""
+    return uncertain_text(mesh.leaf_choices[leaf], " > ") or "straight to the output"
 
 
 def _leaf(mesh: Mesh, leaf: int, route_width: int) -> str:
@@ -110,4 +112,9 @@ def _cost(mesh: Mesh) -> str:
         ("clairvoyant bound", micros(mesh.bound_us), ""),
     ]
     head = ("", "µs a row", "" if mesh.is_single else "gain")
-    return f"{table(head, rows, left=(0,))}\nwhy: {mesh.why}"
+    lines = [table(head, rows, left=(0,)), f"why: {mesh.why}"]
+    if mesh.found_by:
+        lines.append(f"found by: {mesh.found_by}")
+    if not math.isnan(mesh.accuracy):
+        lines.append(f"accuracy: {percent(mesh.accuracy)} on tuples the sample does not hold")
+    return "\n".join(lines)

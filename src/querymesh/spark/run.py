@@ -21,7 +21,7 @@ from querymesh.errors import (
     UnsupportedError,
     did_you_mean,
 )
-from querymesh.fabric.calibrate import WINDOW, calibrate
+from querymesh.fabric.calibrate import calibrate
 from querymesh.optimize.mesh import LeafStats, Mesh
 from querymesh.optimize.train import POLICIES, Training, known_name, untrained_mesh
 from querymesh.query.model import BoundQuery, Query
@@ -135,6 +135,7 @@ def as_single(mesh: Mesh) -> Mesh:
         routes=(mesh.single,),
         leaves=(leaf,),
         expected_us=mesh.single_us,
+        uncertain=(),
         why="policy single was asked for",
     )
 
@@ -172,7 +173,7 @@ def _run_fabric(
         else:
             share = training.sample_rows // (2 * context.defaultParallelism)
             task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
-            live.learn(task.channel, calibrate(WINDOW), training)
+            live.learn(task.channel, calibrate(), training)
     elif (needed := columns_to_send(bound, live.mesh)) is not None:
         return filter_by(source, task, needed)
     return source.mapInArrow(task, output_struct(bound, data))

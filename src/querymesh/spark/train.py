@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.errors import UnsupportedError
-from querymesh.fabric.calibrate import WINDOW, calibrate
+from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
 from querymesh.optimize.mesh import Mesh
@@ -85,7 +85,7 @@ def _train(
     sample = conform(sample, bound.schemas[bound.source.alias])
     tables = make_tables(bound, static_tables(bound, data), on_error)
     profile = profile_sample(bound, sample, tables, on_error)
-    overheads = calibrate(WINDOW)
+    overheads = calibrate()
     session = (
         source.sparkSession if isinstance(source, DataFrame) else SparkSession.getActiveSession()
     )
