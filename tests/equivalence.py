@@ -208,6 +208,19 @@ def cases(draw, python=True, lookups=True, most=60) -> Case:
     return Case(spelled[0], spelled[1], inputs, uses_python, bool(joins))
 
 
+@st.composite
+def shared_cases(draw, most=40) -> list[Case]:
+    """Two or three queries over the same tables; often they ask the same things."""
+    drawn = draw(st.lists(cases(most=most), min_size=2, max_size=3))
+    if draw(st.booleans()):
+        drawn.append(drawn[0])
+    inputs = {}
+    for case in drawn:
+        for name, table in case.inputs.items():
+            inputs.setdefault(name, table)
+    return [replace(case, inputs={name: inputs[name] for name in case.inputs}) for case in drawn]
+
+
 TESTS = st.one_of(
     st.builds(Threshold, st.sampled_from(["a", "b", "id"]), st.floats(-5, 9), st.booleans()),
     st.builds(

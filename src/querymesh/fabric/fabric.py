@@ -103,11 +103,11 @@ class Fabric:
     def _drawn(self, ruster: Ruster, router: Router) -> Iterator[Ruster]:
         """Visit the operator that was drawn for a ruster, and tell what the choice yielded."""
         chosen = router.choose(ruster)
-        passed = 0
-        for out in self._visit(chosen, router.version):
-            passed += len(out)
-            yield out
-        router.learn(ruster, chosen.token.top, passed)
+        index = chosen.token.top
+        visits = self.metrics.visits[router.version, ruster.leaf, index]
+        before = visits.passed  # no other ruster of this leaf visits it until this one is done
+        yield from self._visit(chosen, router.version)
+        router.learn(ruster, index, visits.passed - before)
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top

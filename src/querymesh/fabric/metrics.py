@@ -46,6 +46,7 @@ class Metrics:
     total_seconds: float = 0.0
     profile_seconds: float = 0.0
     profiled_rows: int = 0
+    profile_evaluations: int = 0
     output_errors: int = 0
     leaf_rows: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     visits: dict[tuple[int, int, int], Visits] = field(default_factory=lambda: defaultdict(Visits))
@@ -54,7 +55,8 @@ class Metrics:
         """Add another task's figures to these."""
         for name in (
             "rows_in", "rows_out", "windows", "rusters", "classify_seconds", "output_seconds",
-            "total_seconds", "profile_seconds", "profiled_rows", "output_errors",
+            "total_seconds", "profile_seconds", "profiled_rows", "profile_evaluations",
+            "output_errors",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for leaf, rows in other.leaf_rows.items():

@@ -73,12 +73,16 @@ class FilterModule:
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in, one out."""
+        yield ruster.keep(self.verdict(ruster))
+
+    def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+        """Which rows of the ruster pass."""
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
         )
         failed = self.calls.take_failed(len(ruster))
         self.errors += int(failed.sum())
-        yield ruster.keep(as_mask(verdict, self.operator.name) & ~failed)
+        return as_mask(verdict, self.operator.name) & ~failed
 
 
 @dataclass
@@ -92,6 +96,10 @@ class LookupModule:
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in; more than one out where the fan-out is large."""
+        yield from self.joined(ruster, *self.probe(ruster))
+
+    def probe(self, ruster: Ruster) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """For each row, where its matches start in the table's layout, and how many there are."""
         keys = [
             evaluate(key, ruster.column, len(ruster), self.calls.functions, self.calls)
             for key in self.operator.probe_keys
@@ -99,7 +107,15 @@ class LookupModule:
         failed = self.calls.take_failed(len(ruster))
         self.errors += int(failed.sum())
         starts, counts = self.table.probe(keys)
-        counts = np.where(failed, 0, counts)
+        return starts, np.where(failed, 0, counts)
+
+    def joined(
+        self,
+        ruster: Ruster,
+        starts: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+    ) -> Iterator[Ruster]:
+        """The rows with their matches, at most MOST_ROWS at a time."""
         for positions, matches in expand(starts, counts, MOST_ROWS):
             joined = ruster.pick(positions)
             found = {**joined.matches, self.operator.relation: self.table.rows(matches)}

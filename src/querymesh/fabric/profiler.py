@@ -58,7 +58,7 @@ def profile_sample(
         module = fabric.modules[index - 1]
         after, seconds = _timed(module, before)
         outcomes[:, index - 1] = _rows_out_per_row_in(before, after, window.rows)
-        declared = _declared_cost(operator, bound)
+        declared = declared_cost(operator, bound)
         if declared is not None:
             costs = declared, declared
         elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
@@ -68,6 +68,38 @@ def profile_sample(
         drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
     names = tuple(operator.name for operator in bound.operators)
     return Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us)
+
+
+def profile_outcomes(
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable] | None = None,
+    on_error: str = "raise",
+) -> tuple[Profile, int]:
+    """What each operator does with each row, run once and not timed; and the evaluations it took.
+
+    For a query that runs: its visits tell the costs, so those of this profile are not numbers.
+    """
+    fabric = Fabric(bound, tables, on_error)
+    window = fabric.window(one_batch(sample))
+    everything = Ruster(window, np.arange(window.rows), RouteToken(()))
+    reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
+    order = written_route(bound.precedence)
+    outcomes = np.zeros((window.rows, len(order)))
+    evaluations = 0
+    for index in order:
+        before = everything
+        done: frozenset[int] = frozenset()
+        for step in (*(k for k in order if k in bound.precedence[index - 1]), index):
+            before, done = reached[done], done | {step}
+            if done not in reached:
+                evaluations += len(before)
+                pieces = list(fabric.modules[step - 1].process(before)) if len(before) else []
+                reached[done] = _one(pieces, before)
+        outcomes[:, index - 1] = _rows_out_per_row_in(before, reached[done], window.rows)
+    names = tuple(operator.name for operator in bound.operators)
+    unknown = np.full(len(order), np.nan)
+    return Profile(sample, names, bound.precedence, outcomes, unknown, unknown), evaluations
 
 
 def _cost_by_outcome(
@@ -138,7 +170,7 @@ def _rows_out_per_row_in(before: Ruster, after: Ruster, rows: int) -> Floats:
     return np.divide(left, arrived, out=np.zeros(rows), where=arrived > 0)
 
 
-def _declared_cost(operator: Operator, bound: BoundQuery) -> float | None:
+def declared_cost(operator: Operator, bound: BoundQuery) -> float | None:
     """The sum of the declared costs of the user functions an operator calls; None if none is."""
     exprs: tuple[Expr, ...] = (
         (operator.expr,) if isinstance(operator, Filter) else operator.probe_keys

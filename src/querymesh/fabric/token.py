@@ -3,6 +3,9 @@
 Where the order is uncertain (QM § 5.4), an entry of the stack is a choice: `<2, 3|1, 4>`. Before a
 ruster moves on, one operator of the choice is drawn and put on top; what remains stays a choice, or
 becomes certain when one is left.
+
+Where several queries share one pass (QM § 5.2), a token also carries which of them its tuples still
+serve, as a bit mask.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class RouteToken:
     """
 
     stack: tuple[int | tuple[int, ...], ...]
+    serves: int = 1
 
     @property
     def choices(self) -> tuple[int, ...]:
@@ -53,11 +57,11 @@ class RouteToken:
         if len(others) == len(self.choices):
             raise LookupError(f"{index} is not among the choices of {self}")
         rest: tuple[int | tuple[int, ...], ...] = others if len(others) < 2 else (others,)
-        return RouteToken((index, *rest, *self.stack[1:]))
+        return RouteToken((index, *rest, *self.stack[1:]), self.serves)
 
     def pop(self) -> RouteToken:
         """What remains of the route once the top operator has done its work."""
-        return RouteToken(self.stack[1:])
+        return RouteToken(self.stack[1:], self.serves)
 
     def __str__(self) -> str:
         entries = ("|".join(map(str, e)) if isinstance(e, tuple) else str(e) for e in self.stack)
