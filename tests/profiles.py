@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from querymesh.stats.profile import Profile
 
 
-def profile_of(outcomes, cost_us=None, after=None, sample=None) -> Profile:
+def profile_of(outcomes, cost_us=None, after=None, sample=None, serves=()) -> Profile:
     outcomes = np.asarray(outcomes, dtype=np.float64)
     rows, operators = outcomes.shape
     return Profile(
@@ -17,6 +17,7 @@ def profile_of(outcomes, cost_us=None, after=None, sample=None) -> Profile:
         tuple(after or [frozenset()] * operators),
         outcomes,
         *_both(cost_us if cost_us is not None else np.ones(operators)),
+        serves,
     )
 
 

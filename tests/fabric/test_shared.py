@@ -90,9 +90,9 @@ def test_a_shared_operator_is_asked_once_a_tuple(first, second):
     inputs = {"Src": source, "Sectors": SECTORS} if "Sectors" in first else {"Src": source}
     _, fabric = run(queries, inputs, batch_rows=100)
     names = [op.name for op in fabric.bound.operators]
-    assert names.count("even") == 1
+    assert names.count("even [q1, q2]") == 1
     assert max(asked.values()) == 1
-    index = names.index("even") + 1
+    index = names.index("even [q1, q2]") + 1
     assert fabric.metrics.by_operator()[index].evaluations == sum(asked.values())
 
 
@@ -156,7 +156,7 @@ def test_results_are_handed_on_before_they_are_too_many():
     bound = shared(queries, {"Src": source, "Many": many})
     tables = make_tables(bound, {"s": source, "t": many})
     fabric = SharedFabric(bound, tables)
-    router = MeshRouter(untrained_mesh(bound.query, ("t", "s.ok"), bound.precedence))
+    router = MeshRouter(untrained_mesh(bound.query, ("t [q1]", "s.ok [q2]"), bound.precedence))
     batch = source.combine_chunks().to_batches()[0]
     pieces = [result.num_rows for result in fabric.run(batch, router)]
     assert len(pieces) > 2

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from profiles import profile_of, random_profiles
 
-from querymesh.optimize.best_route import exact_route, greedy_route, written_route
+from querymesh.errors import TrainingError
+from querymesh.optimize.best_route import (
+    ROUTE_SEARCHES,
+    Subset,
+    exact_route,
+    greedy_route,
+    rank,
+    written_route,
+)
 from querymesh.optimize.train import best_single
 from querymesh.stats.profile import survivors
 
@@ -51,3 +59,49 @@ def test_many_operators_are_ordered_greedily():
     route = best_single(profile)
     assert sorted(route) == list(range(1, 21))
     assert profile.realized_us(route).sum() < profile.realized_us(tuple(range(1, 21))).sum()
+
+
+def subset_of(profile):
+    return Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)
+
+
+@pytest.mark.parametrize("search", ROUTE_SEARCHES)
+@given(profile=random_profiles())
+def test_every_route_search_keeps_precedence_and_none_beats_dynamic_programming(search, profile):
+    route = ROUTE_SEARCHES[search](subset_of(profile))
+    assert route in set(allowed_routes(profile.after))
+    best = ROUTE_SEARCHES["dynamic-programming"](subset_of(profile))
+    least = profile.realized_us(best).sum()
+    assert profile.realized_us(route).sum() >= least * (1 - 1e-9)
+
+
+def test_rank_is_optimal_for_independent_filters():
+    rng = np.random.default_rng(2)
+    grid = np.stack(np.meshgrid(*[np.arange(5)] * 4), axis=-1).reshape(-1, 4)
+    outcomes = (grid < rng.integers(1, 5, 4)).astype(float)  # every combination once: independent
+    profile = profile_of(outcomes, rng.uniform(1, 9, 4))
+    best = min(profile.realized_us(route).sum() for route in allowed_routes(profile.after))
+    assert profile.realized_us(rank(subset_of(profile))).sum() == pytest.approx(best)
+
+
+def test_rank_is_fooled_by_correlation_where_greedy_is_not():
+    outcomes = np.ones((100, 3))
+    outcomes[:60, 0] = outcomes[:60, 1] = 0
+    outcomes[50:, 2] = 0
+    profile = profile_of(outcomes)
+    assert ROUTE_SEARCHES["rank"](subset_of(profile)) == (1, 2, 3)
+    assert ROUTE_SEARCHES["greedy"](subset_of(profile)) == (1, 3, 2)
+
+
+def test_dynamic_programming_refuses_more_sets_than_it_can_hold():
+    profile = profile_of(np.ones((2, 20)))
+    with pytest.raises(TrainingError, match=r"2\^20 sets.*at most 14: use 'auto', 'greedy'"):
+        ROUTE_SEARCHES["dynamic-programming"](subset_of(profile))
+    assert len(ROUTE_SEARCHES["auto"](subset_of(profile))) == 20
+
+
+@pytest.mark.parametrize("search", ROUTE_SEARCHES)
+def test_precedence_that_contradicts_itself_is_refused(search):
+    profile = profile_of(np.ones((2, 3)), after=[frozenset({2}), frozenset({1}), frozenset()])
+    with pytest.raises(TrainingError, match=r"contradicts itself: each of the operators \[1, 2\]"):
+        ROUTE_SEARCHES[search](subset_of(profile))

@@ -3,13 +3,18 @@
 The paper condenses a sample of 1,000 into 10 or 100 generated tuples that keep the densities, so
 that partitions of the training set can be searched at all. Here a training tuple stands for the
 tuples of one region of content within which the operators behave alike: the regions are the leaves
-of a tree induced to tell the *outcome patterns* (which operators passed the tuple), grown only
-where an attribute's say over the outcomes is no accident. Its density is the tuples in the region.
+of a tree induced to tell the *outcome patterns* (which operators passed the tuple; with very many,
+which one drops it at the least cost), grown only where an attribute's say over the outcomes is no
+accident. Its density is the tuples in the region.
+
+Below the training tuples lie the cells: the sampled tuples that no test of a classifier over these
+regions can tell apart. A search handles one weighted cell instead of all its tuples.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +32,30 @@ from querymesh.classify.tree import Split, Threshold, Tree, leaves_of
 from querymesh.stats.profile import Floats, Ints, Profile
 
 MAX_PATTERNS = 16
+MOST_RARE = 0.5
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sampled tuples of the same bin in every attribute, as one.
+
+    `of_row` is each sampled tuple's cell; `codes`, `member` (training tuple) and `weights` (how
+    many sampled tuples) are by cell.
+    """
+
+    of_row: Ints
+    codes: list[Codes]
+    member: Ints
+    weights: Floats
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return len(self.weights)
+
+    def sums(self, of_rows: Floats) -> Floats:
+        """The sum over each cell of one number a sampled tuple."""
+        return np.bincount(self.of_row, of_rows, minlength=self.count).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -50,15 +79,31 @@ class TrainingSet:
         """The density of each training tuple: how many sampled tuples it stands for."""
         return np.bincount(self.member, minlength=self.size).astype(np.float64)
 
+    @cached_property
+    def cells(self) -> Cells:
+        """The distinct combinations of bins. A cell lies in one training tuple's region."""
+        together = np.zeros(len(self.member), dtype=np.int64)
+        for attribute, codes in zip(self.attributes, self.codes, strict=True):
+            _, together = np.unique(together * attribute.bins + codes, return_inverse=True)
+        _, first, of_row = np.unique(together, return_index=True, return_inverse=True)
+        weights = np.bincount(of_row, minlength=len(first)).astype(np.float64)
+        codes_of_cell = [codes[first] for codes in self.codes]
+        return Cells(of_row, codes_of_cell, self.member[first], weights)
+
 
 def condense(profile: Profile, size: int, chance: float = 0.01) -> TrainingSet:
-    """At most `size` training tuples for the profiled sample."""
+    """At most `size` training tuples for the profiled sample.
+
+    A training tuple stands for at least 5 sampled ones, and for 1 % of them or, where many training
+    tuples are asked for, a quarter of an even share.
+    """
     attributes, left_out = choose_attributes(profile.sample)
     columns = {a.name: one_piece(profile.sample.column(a.name)) for a in attributes}
     codes = [attribute.codes(columns[attribute.name]) for attribute in attributes]
     rows = profile.rows
-    growth = Growth(max_leaves=size, min_weight=max(5.0, 0.01 * rows), chance=chance)
-    tree = induce(attributes, codes, outcome_patterns(profile.outcomes), np.ones(rows), growth)
+    least = max(5.0, min(0.01, 0.25 / size) * rows)
+    growth = Growth(max_leaves=size, min_weight=least, chance=chance)
+    tree = induce(attributes, codes, behaviours(profile), np.ones(rows), growth)
     member = np.zeros(rows, dtype=np.int64)
     filled = [region for region in leaves_of(tree, columns.__getitem__, rows) if len(region)]
     for number, region in enumerate(filled):
@@ -91,6 +136,26 @@ def _asked(tree: Tree, attributes: list[Attribute]) -> list[Attribute]:
         for attribute in attributes
         if attribute.name in thresholds
     ]
+
+
+def behaviours(profile: Profile) -> npt.NDArray[np.int64]:
+    """What the operators did with each tuple, as one label: its outcome pattern or, where the
+    operators are so many that most patterns are rare, its cheapest way out."""
+    patterns = outcome_patterns(profile.outcomes)
+    rare = patterns == MAX_PATTERNS - 1
+    return cheapest_way_out(profile) if rare.mean() > MOST_RARE else patterns
+
+
+def cheapest_way_out(profile: Profile) -> npt.NDArray[np.int64]:
+    """The operator that drops each tuple at the least cost, with those that must precede it; 0 for
+    a tuple that none drops."""
+    least = np.full(profile.rows, np.inf)
+    label = np.zeros(profile.rows, dtype=np.int64)
+    for j, after in enumerate(profile.after):
+        cost = float(profile.pass_us[[k - 1 for k in sorted(after)]].sum() + profile.drop_us[j])
+        cheaper = (profile.outcomes[:, j] == 0) & (cost < least)
+        least[cheaper], label[cheaper] = cost, j + 1
+    return label
 
 
 def outcome_patterns(outcomes: Floats) -> npt.NDArray[np.int64]:

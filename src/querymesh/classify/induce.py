@@ -10,17 +10,19 @@ weight then labels the leaf.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from querymesh.classify.attributes import Attribute, Codes
-from querymesh.classify.gain import chance_of_gain, information_gain
-from querymesh.classify.tree import Leaf, Member, Missing, Split, Test, Threshold, Tree
+from querymesh.classify.gain import chance_of_gain, entropy_bits
+from querymesh.classify.tree import Leaf, Member, Missing, Rows, Split, Test, Threshold, Tree
 
 Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,169 +36,205 @@ class Growth:
 
 @dataclass(frozen=True)
 class _Candidate:
+    """The best split of a node's tuples: by an attribute, into the bins of a prefix and others."""
+
     gain: float
+    rows: Rows
     attribute: Attribute
     codes: Codes
-    yes_bins: npt.NDArray[np.bool_]
-    weight: Floats
+    prefix: Labels
+    counts: Floats
+
+    @cached_property
+    def sides(self) -> tuple[Test, Rows, Rows]:
+        """The test, the tuples that answer yes, and those that answer no."""
+        yes_bins = np.zeros(self.attribute.bins, dtype=bool)
+        yes_bins[self.prefix] = True
+        weight = self.counts.sum(axis=1)
+        yes_bins = _named_side(self.attribute, yes_bins, weight)
+        yes = yes_bins[self.codes[self.rows]]
+        return _test(self.attribute, yes_bins, weight), self.rows[yes], self.rows[~yes]
 
 
-@dataclass(order=True)
-class _Open:
-    """A leaf that could be split, in the order of what splitting it gains."""
+@dataclass(frozen=True)
+class _Choice:
+    """What a node can be: a leaf of the majority's label, or the candidate's split."""
 
-    priority: float
-    number: int
-    rows: Any = field(compare=False)
-    candidate: _Candidate = field(compare=False)
+    label: int
+    candidate: _Candidate | None
+
+
+Remembered = dict[tuple[bytes, bytes], _Choice]
+"""Choices by (tuples of the node, their labels), for calls that differ in nothing but labels."""
 
 
 @dataclass
-class _Node:
+class Node:
+    """A node as grown: the tuples that reach it, their majority label, its test if it has one."""
+
+    rows: Rows
     label: int
     test: Test | None = None
-    yes: _Node | None = None
-    no: _Node | None = None
+    yes: Node | None = None
+    no: Node | None = None
+
+    def frozen(self) -> Tree:
+        """The tree below this node, without its tuples."""
+        if self.test is None or self.yes is None or self.no is None:
+            return Leaf(self.label)
+        return Split(self.test, self.yes.frozen(), self.no.frozen())
 
 
 def induce(
     attributes: list[Attribute],
     codes: list[Codes],
-    labels: npt.NDArray[np.int64],
+    labels: Labels,
     weights: Floats,
     growth: Growth,
 ) -> Tree:
     """The tree that tells the labels from the attributes; `codes[a]` are attribute a's bins."""
-    kinds = int(labels.max()) + 1 if len(labels) else 1
-    everything = np.arange(len(labels))
-    root = _Node(_majority(labels, weights, kinds))
-    waiting: list[_Open] = []
-    nodes = {0: root}
-
-    def consider(number: int, rows: npt.NDArray[np.int64]) -> None:
-        candidate = _best_split(attributes, codes, labels, weights, kinds, rows, growth)
-        if candidate is not None:
-            heapq.heappush(waiting, _Open(-candidate.gain, number, rows, candidate))
-
-    consider(0, everything)
-    leaf_count = 1
-    while waiting and leaf_count < growth.max_leaves:
-        best = heapq.heappop(waiting)
-        node = nodes[best.number]
-        chosen = best.candidate
-        yes = chosen.yes_bins[chosen.codes[best.rows]]
-        node.test = _test(chosen)
-        for side, rows in (("yes", best.rows[yes]), ("no", best.rows[~yes])):
-            child = _Node(_majority(labels[rows], weights[rows], kinds))
-            setattr(node, side, child)
-            number = len(nodes)
-            nodes[number] = child
-            consider(number, rows)
-        leaf_count += 1
-    return _freeze(root)
+    return grow(attributes, codes, labels, weights, growth).frozen()
 
 
-def _freeze(node: _Node) -> Tree:
-    if node.test is None or node.yes is None or node.no is None:
-        return Leaf(node.label)
-    return Split(node.test, _freeze(node.yes), _freeze(node.no))
-
-
-def _majority(labels: npt.NDArray[np.int64], weights: Floats, kinds: int) -> int:
-    return int(_weigh(labels, weights, kinds).argmax())
-
-
-def _weigh(labels: npt.NDArray[np.int64], weights: Floats, kinds: int) -> Floats:
-    return np.bincount(labels, weights, minlength=kinds).astype(np.float64)
-
-
-def _best_split(
+def grow(
     attributes: list[Attribute],
     codes: list[Codes],
-    labels: npt.NDArray[np.int64],
+    labels: Labels,
     weights: Floats,
-    kinds: int,
-    rows: npt.NDArray[np.int64],
     growth: Growth,
-) -> _Candidate | None:
-    here, weight = labels[rows], weights[rows]
-    present = int(np.count_nonzero(_weigh(here, weight, kinds)))
-    if present < 2:
-        return None
+    remembered: Remembered | None = None,
+) -> Node:
+    """As `induce`, with the tuples of each node kept.
+
+    The best test of a node depends on its tuples and their labels alone, so calls that share
+    attributes, weights and growth may share `remembered`: a part of the data whose labels are those
+    of an earlier call is not judged again.
+    """
+    remembered = {} if remembered is None else remembered
+    waiting: list[tuple[float, int, Node, _Candidate]] = []
+    count = 0
+
+    def node_of(rows: Rows) -> Node:
+        nonlocal count
+        here = labels[rows]
+        key = (rows.tobytes(), here.tobytes())
+        choice = remembered.get(key)
+        if choice is None:
+            choice = _choose(attributes, codes, here, weights[rows], rows, growth)
+            remembered[key] = choice
+        node = Node(rows, choice.label)
+        if choice.candidate is not None:
+            heapq.heappush(waiting, (-choice.candidate.gain, count, node, choice.candidate))
+        count += 1
+        return node
+
+    root = node_of(np.arange(len(labels)))
+    leaf_count = 1
+    while waiting and leaf_count < growth.max_leaves:
+        _, _, node, candidate = heapq.heappop(waiting)
+        node.test, yes, no = candidate.sides
+        node.yes, node.no = node_of(yes), node_of(no)
+        leaf_count += 1
+    return root
+
+
+def _choose(
+    attributes: list[Attribute],
+    codes: list[Codes],
+    labels: Labels,
+    weights: Floats,
+    rows: Rows,
+    growth: Growth,
+) -> _Choice:
+    """The majority's label and the best split of these rows, whose labels and weights are given."""
+    totals = _weigh(labels, weights, 1)
+    label = int(totals.argmax())
+    present = np.flatnonzero(totals)
+    kinds = len(present)
+    if kinds < 2:
+        return _Choice(label, None)
+    number = np.zeros(len(totals), dtype=np.int64)
+    number[present] = np.arange(kinds)
+    compact = number[labels]
+    whole_bits = float(entropy_bits(totals[present]))
+    best_gain = 1e-9
     best: _Candidate | None = None
     trials = 0
     for attribute, column in zip(attributes, codes, strict=True):
-        cells = column[rows] * kinds + here
+        cells = column[rows] * kinds + compact
         size = attribute.bins * kinds
-        counts = _weigh(cells, weight, size).reshape(attribute.bins, kinds)
-        for order in _orders(attribute, counts):
-            gains, position = _scan(counts, order, growth.min_weight)
-            trials += len(order)
-            if position >= 0 and gains > (best.gain if best else 1e-9):
-                yes_bins = np.zeros(attribute.bins, dtype=bool)
-                yes_bins[order[: position + 1]] = True
-                best = _Candidate(
-                    gains, attribute, column, *_named_side(attribute, yes_bins, counts)
-                )
-    if best is None or chance_of_gain(best.gain, present - 1, trials) > growth.chance:
-        return None
-    return best
+        counts = _weigh(cells, weights, size).reshape(attribute.bins, kinds)
+        filled = np.flatnonzero(counts.any(axis=1))
+        for order, last in _orders(attribute, counts, filled):
+            gain, position = _scan(counts[order], last, whole_bits, growth.min_weight)
+            if gain > best_gain:
+                best_gain = gain
+                best = _Candidate(gain, rows, attribute, column, order[: position + 1], counts)
+        trials += _trials(attribute, filled)
+    if best is None or chance_of_gain(best_gain, kinds - 1, trials) > growth.chance:
+        return _Choice(label, None)
+    return _Choice(label, best)
 
 
-def _orders(attribute: Attribute, counts: Floats) -> list[npt.NDArray[np.int64]]:
-    """The orders of bins whose prefixes are the candidate "yes" sides.
+def _weigh(numbers: Labels, weights: Floats, size: int) -> Floats:
+    """The weight of each number, from 0 to `size` at least."""
+    return np.bincount(numbers, weights, minlength=size).astype(np.float64, copy=False)
 
-    Numeric bins keep their order, with NULL tried at either end. Categories are ordered along the
+
+def _trials(attribute: Attribute, filled: Labels) -> int:
+    """How many splits an attribute offers, for the correction of chance."""
+    if not attribute.numeric:
+        return len(filled)
+    return 2 * attribute.bins if filled[0] == 0 else attribute.bins - 1
+
+
+def _orders(attribute: Attribute, counts: Floats, filled: Labels) -> list[tuple[Labels, int]]:
+    """The orders of filled bins whose prefixes are the candidate "yes" sides, and how many may be.
+
+    Numeric bins keep their order, with NULL tried at either end; all numbers against NULL is then
+    one prefix of the first order, and left out of the second. Categories are ordered along the
     first principal component of their label distributions, for two labels the exact optimum.
     """
     if attribute.numeric:
-        ranges = np.arange(1, attribute.bins)
-        if not counts[0].any():
-            return [ranges]
-        return [np.concatenate(([0], ranges)), np.concatenate((ranges, [0]))]
-    filled = np.flatnonzero(counts.sum(axis=1) > 0)
+        if filled[0] != 0:
+            return [(filled, len(filled) - 1)]
+        return [(filled, len(filled) - 1), (np.roll(filled, -1), len(filled) - 2)]
     weight = counts[filled].sum(axis=1)
     shares = counts[filled] / weight[:, None]
-    centred = shares - np.average(shares, axis=0, weights=weight)
+    centred = shares - (weight @ shares) / weight.sum()
     _, vectors = np.linalg.eigh((centred * weight[:, None]).T @ centred)
     along = centred @ vectors[:, -1]
-    return [filled[np.argsort(along, kind="stable")]]
+    return [(filled[np.argsort(along, kind="stable")], len(filled) - 1)]
 
 
-def _scan(counts: Floats, order: npt.NDArray[np.int64], min_weight: float) -> tuple[float, int]:
-    """The best prefix of the order: its gain, and its last position (-1 if none is allowed)."""
-    if len(order) < 2:
+def _scan(counts: Floats, last: int, whole_bits: float, min_weight: float) -> tuple[float, int]:
+    """The best of the first `last` prefixes of ordered bins: its gain and last position, or -1."""
+    if last < 1:
         return 0.0, -1
-    left = np.cumsum(counts[order], axis=0)[:-1]
-    right = counts[order].sum(axis=0) - left
-    gains = information_gain(left, right)
-    allowed = (left.sum(axis=1) >= min_weight) & (right.sum(axis=1) >= min_weight)
-    gains = np.where(allowed, gains, -1.0)
+    upto = counts.cumsum(axis=0)
+    sides = np.concatenate((upto[:last], upto[-1] - upto[:last]))
+    bits = entropy_bits(sides)
+    gains = whole_bits - bits[:last] - bits[last:]
+    light = sides.sum(axis=1) < min_weight
+    gains[light[:last] | light[last:]] = -1.0
     position = int(gains.argmax())
-    return (float(gains[position]), position) if gains[position] > 0 else (0.0, -1)
+    return float(gains[position]), position
 
 
-def _named_side(
-    attribute: Attribute, yes_bins: npt.NDArray[np.bool_], counts: Floats
-) -> tuple[npt.NDArray[np.bool_], Floats]:
+def _named_side(attribute: Attribute, yes_bins: Mask, weight: Floats) -> Mask:
     """For categories, let "yes" be the side to list by value: the other side takes the rest.
 
     The rest are NULL and values without a bin where the sample had such, else the lighter side is
     listed, so that a value never seen goes where most tuples go.
     """
-    weight = counts.sum(axis=1)
-    if not attribute.numeric:
-        rest_is_yes = (
-            yes_bins[0] if weight[0] > 0 else weight[yes_bins].sum() > weight[~yes_bins].sum()
-        )
-        if rest_is_yes:
-            yes_bins = ~yes_bins
-    return yes_bins, weight
+    if attribute.numeric:
+        return yes_bins
+    rest_is_yes = yes_bins[0] if weight[0] > 0 else weight[yes_bins].sum() > weight[~yes_bins].sum()
+    return ~yes_bins if rest_is_yes else yes_bins
 
 
-def _test(chosen: _Candidate) -> Test:
+def _test(attribute: Attribute, yes_bins: Mask, weight: Floats) -> Test:
     """The chosen bins as a test; a NULL that the sample never had goes with the heavier side."""
-    attribute, yes_bins, weight = chosen.attribute, chosen.yes_bins, chosen.weight
     if attribute.edges is None:
         listed = zip(attribute.values, yes_bins[1:] & (weight[1:] > 0), strict=True)
         return Member(attribute.name, tuple(value for value, is_in in listed if is_in))

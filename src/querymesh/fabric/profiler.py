@@ -18,6 +18,7 @@ from querymesh.fabric.token import RouteToken
 from querymesh.optimize.best_route import written_route
 from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.query.share import SharedQuery
 from querymesh.stats.profile import Floats, Profile
 
 VISIBLE_SECONDS = 0.002
@@ -67,7 +68,7 @@ def profile_sample(
             costs = (_us_a_row(seconds, before),) * 2
         drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
     names = tuple(operator.name for operator in bound.operators)
-    return Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us)
+    return Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
 
 
 def profile_outcomes(
@@ -99,7 +100,12 @@ def profile_outcomes(
         outcomes[:, index - 1] = _rows_out_per_row_in(before, reached[done], window.rows)
     names = tuple(operator.name for operator in bound.operators)
     unknown = np.full(len(order), np.nan)
-    return Profile(sample, names, bound.precedence, outcomes, unknown, unknown), evaluations
+    profile = Profile(sample, names, bound.precedence, outcomes, unknown, unknown, _serves(bound))
+    return profile, evaluations
+
+
+def _serves(bound: BoundQuery) -> tuple[int, ...]:
+    return bound.serves if isinstance(bound, SharedQuery) else ()
 
 
 def _cost_by_outcome(

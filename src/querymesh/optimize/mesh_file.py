@@ -19,6 +19,7 @@ from querymesh.cost.mesh import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.uncertain import uncertain_text
+from querymesh.query.model import Query
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate
 
@@ -97,9 +98,14 @@ def mesh_to_json(mesh: Mesh) -> str:
 
 
 def mesh_from_json(
-    text: str, functions: Mapping[str, Predicate | Callable[..., Any]] | None = None
+    text: str,
+    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    asked: Query | None = None,
 ) -> Mesh:
-    """A mesh from JSON text; anything out of place is a MeshFileError that names it."""
+    """A mesh from JSON text; anything out of place is a MeshFileError that names it.
+
+    Its query is `asked`, if that is given, and else what its SQL text says.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -119,7 +125,7 @@ def mesh_from_json(
     routes = tuple(_route(route) for route in read.list_("routes"))
     operators = tuple(_operator(entry) for entry in read.list_("operators"))
     mesh = Mesh(
-        query=_query(read, functions),
+        query=_query(read, functions) if asked is None else _same(asked, read),
         operators=operators,
         tree=_tree_from_json(read.get("tree", dict), 0),
         routes=routes,
@@ -228,6 +234,12 @@ def _query(read: _Reader, functions: Mapping[str, Any] | None) -> Any:
             f"the mesh calls {', '.join(map(str, missing))}: give functions={{{missing[0]!r}: ...}}"
         )
     return query(read.get("sql", str), time=read.get("time", str | None), functions=given)  # type: ignore[arg-type]
+
+
+def _same(asked: Query, read: _Reader) -> Query:
+    if read.get("sql", str) != asked.sql:
+        raise MeshFileError(f"the mesh is of another query: {read.get('sql', str)}")
+    return asked
 
 
 def _operator(entry: Any) -> OperatorStats:

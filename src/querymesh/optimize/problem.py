@@ -1,131 +1,196 @@
 """One search problem: what a partition of the training tuples costs as a mesh.
 
-A partition becomes a mesh in three steps (QM § 4.6, lines 8 to 10): the best route of each group,
-a classifier induced to tell the groups apart by content, and eq. 2 on where that classifier really
+A partition becomes a mesh in three steps (QM § 4.6, lines 8 to 10): the best route of each subset,
+a classifier induced to tell the subsets apart by content, and eq. 2 on where that classifier really
 sends the sampled tuples. The classifier is then pruned by the same cost: a test that does not pay
-for itself is not asked. Groups and partitions already seen are remembered, so an unchanged subset
-is never costed twice.
+for itself is not asked.
+
+Candidates are costed incrementally. Remembered are the route of each subset; the mesh of each
+*assignment* of routes to training tuples, which many partitions share; and, inside an induction,
+the best test of each part of the data whose labels have been seen (`induce.grow`). So an unchanged
+subset is never costed twice.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from querymesh.classify.condense import TrainingSet
-from querymesh.classify.induce import Growth, induce
-from querymesh.classify.tree import Leaf, Split, Tree, answers, leaves
+from querymesh.classify.induce import Growth, Node, Remembered, grow
+from querymesh.classify.tree import Leaf, Split, Tree, leaves
 from querymesh.cost.mesh import Overheads
-from querymesh.optimize.best_route import EXACT_LIMIT, exact_route, greedy_route
-from querymesh.optimize.lattice import Partition
-from querymesh.stats.profile import Floats, Ints, Route, survivors
+from querymesh.optimize.best_route import EXACT_LIMIT, RouteSearch, Subset, auto
+from querymesh.optimize.cell_costs import CellCosts
+from querymesh.optimize.lattice import Group, Partition
+from querymesh.optimize.prune import Pruner
+from querymesh.stats.profile import Floats, Route, survivors
 
 MAX_LEAVES = 32
+SURVIVORS_MB = 64
+"""Survivor tables of the training tuples are kept up to this size, else made for each subset."""
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A mesh found: its classifier, whose labels index `routes`, and its cost by eq. 2."""
+    """A mesh found: its classifier, whose labels index `routes`, and its cost by eq. 2.
+
+    `stopped` says why the search that returned it ended; a solution merely costed has none.
+    """
 
     partition: Partition
     tree: Tree
     routes: tuple[Route, ...]
     cost_us: float
+    stopped: str = ""
 
 
 class Problem:
     """Costs partitions of one training set, remembering what it has seen."""
 
-    def __init__(self, training: TrainingSet, overheads: Overheads) -> None:
+    def __init__(
+        self, training: TrainingSet, overheads: Overheads, route_search: RouteSearch = auto
+    ) -> None:
         self.training = training
         self.overheads = overheads
+        self.route_search = route_search
         profile = training.profile
-        self._after = profile.after
-        self._costs = (profile.drop_us, profile.pass_us)
         self._survivors: Floats | None = None
-        if profile.operators <= EXACT_LIMIT:
+        table_mb = training.size * 8 * 2.0**profile.operators / 1e6
+        if profile.operators <= EXACT_LIMIT and table_mb <= SURVIVORS_MB:
             self._survivors = survivors(profile.outcomes, training.member, training.size)
-        self._routes: dict[tuple[int, ...], Route] = {}
-        self._realized: dict[Route, Floats] = {}
-        self._solutions: dict[Partition, Solution] = {}
+        self._growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * profile.rows))
+        self._leaf_us = overheads.route_us(profile.operators) * profile.rows
+        self._costs = CellCosts(training)
+        # Routes go by numbers, in the order of their discovery.
+        self._routes: list[Route] = []
+        self._number_of: dict[Route, int] = {}
+        self._subsets: dict[Group, int] = {}
+        self._least_us: dict[frozenset[int], float] = {}
+        self._meshes: dict[tuple[int, ...], Solution] = {}
+        self._partitions: set[Partition] = set()
+        self._tests: Remembered = {}
+        self._trees: dict[bytes, Node] = {}
+
+    @property
+    def subsets_routed(self) -> int:
+        """How many different subsets of training tuples got a route."""
+        return len(self._subsets)
+
+    @property
+    def meshes_costed(self) -> int:
+        """How many different assignments of routes to training tuples were costed."""
+        return len(self._meshes)
 
     @property
     def evaluated(self) -> int:
-        """How many different partitions have been costed."""
-        return len(self._solutions)
+        """How many different partitions were asked for."""
+        return len(self._partitions)
 
-    def route(self, group: tuple[int, ...]) -> Route:
-        """The best route for a group of training tuples."""
-        if group not in self._routes:
-            if self._survivors is not None:
-                together = self._survivors[list(group)].sum(axis=0)
-                self._routes[group] = exact_route(together, *self._costs, self._after)[0]
-            else:
-                rows = np.isin(self.training.member, group)
-                outcomes = self.training.profile.outcomes[rows]
-                self._routes[group] = greedy_route(outcomes, *self._costs, self._after)
-        return self._routes[group]
+    @property
+    def memory_mb(self) -> float:
+        """About what is remembered, in MB: the arrays by size, the rest by number."""
+        size = self._costs.remembered_bytes + 1000 * len(self._tests)
+        size += self._survivors.nbytes if self._survivors is not None else 0
+        size += 16 * len(self._trees) * self.training.cells.count
+        tuples = len(self._subsets) + len(self._meshes) + len(self._partitions)
+        return (size + 16 * tuples * self.training.size) / 1e6
 
-    def realized(self, route: Route) -> Floats:
-        """What each sampled tuple costs on a route."""
-        if route not in self._realized:
-            self._realized[route] = self.training.profile.realized_us(route)
-        return self._realized[route]
+    def route(self, group: Group) -> Route:
+        """The best route for a subset of the training tuples."""
+        return self._routes[self._route_number(group)]
+
+    def _route_number(self, group: Group) -> int:
+        number = self._subsets.get(group)
+        if number is None:
+            route = self.route_search(self._subset(group))
+            number = self._number_of.setdefault(route, len(self._routes))
+            if number == len(self._routes):
+                self._routes.append(route)
+            self._subsets[group] = number
+        return number
+
+    def _subset(self, group: Group) -> Subset:
+        profile = self.training.profile
+        table = None
+        if self._survivors is not None:
+            table = self._survivors[list(group)].sum(axis=0)
+        inside = np.zeros(self.training.size, dtype=bool)
+        inside[list(group)] = True
+        outcomes = profile.outcomes[inside[self.training.member]]
+        return Subset(outcomes, profile.drop_us, profile.pass_us, profile.after, table)
+
+    def least_us(self, groups: Partition) -> float:
+        """What the mesh of a partition costs at the least, without inducing its classifier.
+
+        That is each cell on the cheapest of the routes, with one test and two leaves; or all on one
+        route.
+        """
+        numbers = frozenset(map(self._route_number, groups))
+        least = self._least_us.get(numbers)
+        if least is None:
+            rows = max(self.training.profile.rows, 1)
+            sums = np.stack([self._costs.sums(self._routes[number]) for number in numbers])
+            least = float(sums.sum(axis=1).min())
+            if len(numbers) > 1:
+                told_apart = float(sums.min(axis=0).sum()) + rows * self.overheads.node_us
+                least = min(least, told_apart + 2 * self._leaf_us)
+            least = self._least_us[numbers] = least / rows * (1 - ROUNDING)
+        return least
+
+    def solve_below(self, groups: Partition, limit_us: float) -> Solution | None:
+        """The mesh of a partition if it costs less than the limit, else None; the classifier is not
+        induced where `least_us` shows that it would be in vain."""
+        if self.least_us(groups) >= limit_us:
+            self._partitions.add(groups)
+            return None
+        solution = self.solve(groups)
+        return solution if solution.cost_us < limit_us else None
 
     def solve(self, groups: Partition) -> Solution:
         """The mesh of a partition."""
-        if groups not in self._solutions:
-            self._solutions[groups] = self._solve(groups)
-        return self._solutions[groups]
+        self._partitions.add(groups)
+        assignment = [0] * self.training.size
+        for group in groups:
+            number = self._route_number(group)
+            for member in group:
+                assignment[member] = number
+        key = tuple(assignment)
+        mesh = self._meshes.get(key)
+        if mesh is None:
+            mesh = self._meshes[key] = self._mesh(groups, key)
+        if mesh.partition == groups:
+            return mesh
+        return Solution(groups, mesh.tree, mesh.routes, mesh.cost_us)
 
-    def _solve(self, groups: Partition) -> Solution:
-        of_group = [self.route(group) for group in groups]
-        routes = tuple(dict.fromkeys(of_group))
-        label_of_tuple = np.zeros(self.training.size, dtype=np.int64)
-        for group, route in zip(groups, of_group, strict=True):
-            label_of_tuple[list(group)] = routes.index(route)
-        rows = self.training.profile.rows
-        growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * rows))
-        labels = label_of_tuple[self.training.member]
-        tree = induce(self.training.attributes, self.training.codes, labels, np.ones(rows), growth)
-        tree, row_us = self._prune(tree, routes, np.arange(rows))
-        total_us = float(row_us.sum())
-        if not isinstance(tree, Leaf):
-            total_us += self._leaf_us * len(list(leaves(tree)))
-        tree, routes = _only_used(tree, routes)
-        return Solution(groups, tree, routes, total_us / max(rows, 1))
+    def _mesh(self, groups: Partition, assignment: tuple[int, ...]) -> Solution:
+        """The mesh in which training tuple i takes the route of number `assignment[i]`."""
+        # A route is labelled by its first tuple: what changes elsewhere leaves it its label.
+        label_of: dict[int, int] = {}
+        of_tuple = [label_of.setdefault(number, i) for i, number in enumerate(assignment)]
+        routes = tuple(self._routes[number] for number in label_of)
+        place = {label: k for k, label in enumerate(label_of.values())}
+        pruner = Pruner(self._costs, routes, place, self.overheads.node_us, self._leaf_us)
+        pruned = pruner.prune(self._classifier(of_tuple))
+        total_us = pruned.cost_us
+        if len(pruned.ends) > 1:
+            total_us += self._leaf_us * len(pruned.ends)
+        tree, used = _only_used(pruned.tree, routes)
+        return Solution(groups, tree, used, total_us / max(self.training.profile.rows, 1))
 
-    @property
-    def _leaf_us(self) -> float:
-        """|R| · OVH's share of one leaf, over the whole sample."""
-        profile = self.training.profile
-        return self.overheads.route_us(profile.operators) * profile.rows
-
-    def _prune(self, tree: Tree, routes: tuple[Route, ...], rows: Ints) -> tuple[Tree, Floats]:
-        """The tree cut back to the tests that pay, and what each of these rows then costs.
-
-        A test pays if what its two sides save over the best single leaf in its place is more than
-        the test, one more leaf, and the standard error of that saving.
-        """
-        if isinstance(tree, Leaf):
-            return tree, self.realized(routes[tree.label])[rows]
-        yes = answers(tree.test, self.training.column(tree.test.attribute))[rows]
-        yes_tree, yes_us = self._prune(tree.yes, routes, rows[yes])
-        no_tree, no_us = self._prune(tree.no, routes, rows[~yes])
-        split_us = np.empty(len(rows))
-        split_us[yes], split_us[~yes] = yes_us, no_us
-        split_us += self.overheads.node_us
-        labels = sorted({leaf.label for leaf, _ in leaves(tree)})
-        candidates = [self.realized(routes[label])[rows] for label in labels]
-        best = min(range(len(labels)), key=lambda k: float(candidates[k].sum()))
-        saved = candidates[best] - split_us
-        added_leaves = len(list(leaves(Split(tree.test, yes_tree, no_tree)))) - 1
-        doubt = float(saved.std()) * math.sqrt(len(saved)) if len(saved) else 0.0
-        if float(saved.sum()) <= added_leaves * self._leaf_us + doubt:
-            return Leaf(labels[best]), candidates[best]
-        return Split(tree.test, yes_tree, no_tree), split_us
+    def _classifier(self, label_of_tuple: list[int]) -> Node:
+        """The tree that tells the training tuples' labels apart."""
+        cells = self.training.cells
+        labels = np.array(label_of_tuple, dtype=np.int64)[cells.member]
+        key = labels.tobytes()
+        if key not in self._trees:
+            attributes = self.training.attributes
+            self._trees[key] = grow(
+                attributes, cells.codes, labels, cells.weights, self._growth, self._tests
+            )
+        return self._trees[key]
 
 
 def _only_used(tree: Tree, routes: tuple[Route, ...]) -> tuple[Tree, tuple[Route, ...]]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from querymesh.stats.profile import Floats, Profile, Route
+from querymesh.optimize.shared_route import order_by_meetings
+from querymesh.stats.profile import Floats, Profile, Route, meetings
 
 MOST_CHOICES = 6
 """So many operators at most are one choice: the dearest order is a program over 2^k subsets."""
@@ -56,39 +57,26 @@ def uncertain_route(route: Route, profile: Profile, tolerance: float) -> Uncerta
 
 def dearest_us(steps: UncertainRoute, profile: Profile) -> float:
     """What all the tuples cost if every choice is drawn in its dearest allowed order."""
+    serves = profile.serves or (1,) * profile.operators
+    alive = np.ones((max(serves, default=1).bit_length(), profile.rows))
     total = 0.0
-    alive = np.ones(profile.rows)
     for choice in steps:
-        total += _dearest_choice_us(choice, alive, profile)
+        total += _dearest_choice_us(choice, alive, serves, profile)
         for index in choice:
-            alive = alive * profile.outcomes[:, index - 1]
+            mine = [q for q in range(len(alive)) if serves[index - 1] >> q & 1]
+            alive[mine] *= profile.outcomes[:, index - 1]
     return total
 
 
-def _dearest_choice_us(choice: tuple[int, ...], alive: Floats, profile: Profile) -> float:
+def _dearest_choice_us(
+    choice: tuple[int, ...], alive: Floats, serves: tuple[int, ...], profile: Profile
+) -> float:
     """The dearest order of one choice's operators, for what is alive when it begins."""
-    size = len(choice)
-    products = np.empty((1 << size, profile.rows))
-    products[0] = alive
-    for place, index in enumerate(choice):
-        bit = 1 << place
-        products[bit : 2 * bit] = products[:bit] * profile.outcomes[:, index - 1]
-    survive = products.sum(axis=1)
-    needed = [
-        sum(1 << other for other, before in enumerate(choice) if before in profile.after[index - 1])
-        for index in choice
-    ]
-    worst = np.full(1 << size, -np.inf)
-    worst[0] = 0.0
-    for done in range(1 << size):
-        if worst[done] == -np.inf:
-            continue
-        for place, index in enumerate(choice):
-            bit = 1 << place
-            if done & bit or needed[place] & ~done:
-                continue
-            passed = survive[done | bit]
-            cost = passed * profile.pass_us[index - 1]
-            cost += (survive[done] - passed) * profile.drop_us[index - 1]
-            worst[done | bit] = max(worst[done | bit], worst[done] + cost)
-    return float(worst[-1])
+    own = [index - 1 for index in choice]
+    met, passed = meetings(profile.outcomes[:, own], [serves[j] for j in own], alive)
+    after = tuple(
+        frozenset(place for place, other in enumerate(choice, 1) if other in profile.after[j])
+        for j in own
+    )
+    _, saved = order_by_meetings(met, passed, -profile.drop_us[own], -profile.pass_us[own], after)
+    return -saved

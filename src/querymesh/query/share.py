@@ -93,7 +93,10 @@ def share(queries: Sequence[BoundQuery]) -> SharedQuery:
         query=query,
         source=sharing.source,
         schemas=sharing.schemas,
-        operators=tuple(sharing.operators),
+        operators=tuple(
+            replace(operator, name=f"{operator.name} [{_queries_text(served)}]")
+            for operator, served in zip(sharing.operators, sharing.serves, strict=True)
+        ),
         static_filters=sharing.static_filters,
         outputs=(),
         output_schema=pa.schema(fields),
@@ -103,6 +106,11 @@ def share(queries: Sequence[BoundQuery]) -> SharedQuery:
         ),
         serves=tuple(sharing.serves),
     )
+
+
+def _queries_text(mask: int) -> str:
+    """So that `explain` and the metrics say which queries an operator serves: `q1, q3`."""
+    return ", ".join(result_name(number) for number in queries_in(mask))
 
 
 class _Sharing:

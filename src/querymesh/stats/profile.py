@@ -17,7 +17,7 @@ set and not on the order, which is why the best order is a dynamic program over 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,9 @@ class Profile:
 
     An operator costs `drop_us` on a tuple it drops and `pass_us` on one it lets through: a regular
     expression that finds its match stops there, one that finds none has read the whole text.
+
+    Where several queries share one pass, `serves` has a bit mask for each operator, of the queries
+    it belongs to; it is empty for one query.
     """
 
     sample: pa.Table
@@ -47,6 +50,7 @@ class Profile:
     outcomes: Floats
     drop_us: Floats
     pass_us: Floats
+    serves: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         rows, operators = self.outcomes.shape
@@ -65,14 +69,7 @@ class Profile:
 
     def take(self, rows: Ints) -> Profile:
         """The profile of some of the tuples."""
-        return Profile(
-            self.sample.take(pa.array(rows)),
-            self.names,
-            self.after,
-            self.outcomes[rows],
-            self.drop_us,
-            self.pass_us,
-        )
+        return replace(self, sample=self.sample.take(pa.array(rows)), outcomes=self.outcomes[rows])
 
     @property
     def cost_us(self) -> Floats:
@@ -90,11 +87,27 @@ class Profile:
         return rates
 
     def arriving(self, route: Route) -> Floats:
-        """For each tuple, how many rows of it reach each operator of the route, in route order."""
+        """For each tuple, how many rows of it reach each operator of the route, in route order.
+
+        Of several queries in one pass an operator meets what the query that lets most through
+        leaves: it is asked once a tuple, and not at all when none of its queries is left.
+        """
         order = [k - 1 for k in route]
+        if self.serves:
+            return self._arriving_shared(order)
         rows = np.ones((self.rows, len(order)))
         if len(order) > 1:
             np.cumprod(self.outcomes[:, order[:-1]], axis=1, out=rows[:, 1:])
+        return rows
+
+    def _arriving_shared(self, order: list[int]) -> Floats:
+        queries = max(self.serves, default=0).bit_length()
+        alive = np.ones((queries, self.rows))
+        rows = np.ones((self.rows, len(order)))
+        for place, j in enumerate(order):
+            mine = [q for q in range(queries) if self.serves[j] >> q & 1]
+            rows[:, place] = alive[mine].max(axis=0)
+            alive[mine] *= self.outcomes[:, j]
         return rows
 
     def realized_us(self, route: Route) -> Floats:
@@ -106,7 +119,13 @@ class Profile:
 
     def clairvoyant_us(self) -> Floats:
         """The bound of DESIGN § 7: a dropped tuple pays its cheapest dropping operator (with what
-        must precede it), a result pays every operator."""
+        must precede it), a result pays every operator.
+
+        Of several queries, all operators of those a tuple belongs to must be paid, and the cheapest
+        way out of the dearest of the others.
+        """
+        if self.serves:
+            return self._clairvoyant_shared_us()
         best = np.full(self.rows, np.inf)
         for j, after in enumerate(self.after):
             before = [k - 1 for k in sorted(after)]
@@ -114,6 +133,18 @@ class Profile:
             dropped = self.outcomes[:, j] == 0
             best = np.where(dropped, np.minimum(best, cost), best)
         return np.where(np.isinf(best), float(self.pass_us.sum()), best)
+
+    def _clairvoyant_shared_us(self) -> Floats:
+        queries = max(self.serves, default=0).bit_length()
+        paid = np.zeros((self.rows, self.operators), dtype=bool)
+        way_out = np.zeros(self.rows)
+        for query in range(queries):
+            mine = [j for j in range(self.operators) if self.serves[j] >> query & 1]
+            dropped = self.outcomes[:, mine] == 0
+            least = np.where(dropped, self.drop_us[mine], np.inf).min(axis=1, initial=np.inf)
+            way_out = np.maximum(way_out, np.where(np.isinf(least), 0.0, least))
+            paid[np.ix_(np.isinf(least), mine)] = True
+        return np.asarray((paid * self.pass_us).sum(axis=1) + way_out)
 
 
 def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -> Floats:
@@ -132,6 +163,32 @@ def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -
             products[:, bit : 2 * bit] = products[:, :bit] * part[:, j : j + 1]
         np.add.at(total, groups[start : start + chunk], products)
     return total
+
+
+def meetings(
+    outcomes: Floats, serves: Sequence[int], alive: Floats, weights: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """For each operator and each set of operators done before it: rows it meets, rows it passes.
+
+    `alive` has a row for each query: how many rows of each tuple it still has when the first of
+    these operators begins. An operator meets what the query that lets most through leaves (see
+    `Profile.arriving`). Both tables are operators * 2^operators.
+    """
+    rows, operators = outcomes.shape
+    products = np.empty((len(alive), 1 << operators, rows))
+    products[:, 0] = alive
+    for j in range(operators):
+        bit = 1 << j
+        for query in range(len(alive)):
+            factor = outcomes[:, j] if serves[j] >> query & 1 else 1.0
+            products[query, bit : 2 * bit] = products[query, :bit] * factor
+    met, passed = np.empty((2, operators, 1 << operators))
+    for j in range(operators):
+        mine = [query for query in range(len(alive)) if serves[j] >> query & 1]
+        reaching = products[mine].max(axis=0) * (1.0 if weights is None else weights)
+        met[j] = reaching.sum(axis=1)
+        passed[j] = reaching @ np.minimum(outcomes[:, j], 1.0)
+    return met, passed
 
 
 def route_text(route: Route, names: Sequence[str] | None = None) -> str:

@@ -1,0 +1,60 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from problems import OVERHEADS, stock_problem, training_set
+from profiles import profile_of
+
+from querymesh.errors import TrainingError
+from querymesh.optimize.problem import Problem
+from querymesh.optimize.search import SEARCHES
+from querymesh.optimize.search_time import generated_training_set
+from querymesh.optimize.start import STARTS
+from querymesh.optimize.stop import Stop, Tally
+
+REASONS = {
+    "2 iterations were done": Stop(iterations=2, partitions=None),
+    "17 partitions in a row were no better": Stop(iterations=None, plateau=17, partitions=None),
+    "1e-09 seconds had passed": Stop(iterations=None, seconds=1e-9),
+    "it remembered 1e-06 MB": Stop(iterations=None, memory_mb=1e-6),
+    "25 partitions were tried": Stop(iterations=None, partitions=25),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("search", ["iterative-improvement", "simulated-annealing"])
+def test_every_bound_ends_a_search_and_is_named(search, reason):
+    problem = Problem(generated_training_set(12, 3, rows=200), OVERHEADS)
+    rng = np.random.default_rng(0)
+    found = SEARCHES[search](problem, STARTS["extreme-1"], rng, REASONS[reason])
+    assert found.stopped == reason
+
+
+def test_the_first_bound_that_is_reached_is_the_reason():
+    now = iter([0.0, 1.0, 5.0, 9.0])
+    tally = Tally(Stop(seconds=4, partitions=3), stock_problem(), clock=lambda: next(now))
+    tally.step(better=True)
+    assert not tally.over
+    tally.step(better=False)
+    tally.step(better=False)
+    assert tally.reason == "4 seconds had passed"
+    assert (tally.partitions, tally.since_better) == (3, 2)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_operators_that_cost_nothing_end_a_search(search):
+    profile = profile_of([[1, 0], [0, 1]] * 6, [0.0, 0.0], sample=pa.table({"x": [0.5, 1.5] * 6}))
+    problem = Problem(training_set(profile, [0, 1] * 6), OVERHEADS)
+    stop = Stop(iterations=None, partitions=50)
+    found = SEARCHES[search](problem, STARTS["extreme-1"], np.random.default_rng(0), stop)
+    assert found.cost_us == 0
+
+
+def test_bounds_that_bound_nothing_are_refused():
+    with pytest.raises(TrainingError, match=r"stop\.plateau must be greater than 0 or None, not 0"):
+        Stop(plateau=0)
+    with pytest.raises(TrainingError, match="at least one of iterations, plateau, seconds"):
+        Stop(iterations=None, partitions=None)
+
+
+def test_by_default_the_clock_has_no_say():
+    assert Stop().seconds is None

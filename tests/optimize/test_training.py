@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from profiles import three_classes
+
+from querymesh.cost.mesh import Overheads
+from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.optimize.lattice import partition
+from querymesh.optimize.presets import PRESETS
+from querymesh.optimize.search import SEARCHES
+from querymesh.optimize.stop import Stop
+from querymesh.optimize.train import Training, train_mesh
+from querymesh.query.parse import query
+
+OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)
+QUERY = query("SELECT * FROM t")
+
+
+def test_the_presets_are_those_of_tables_1_and_3():
+    first, third = Training.preset("table-1"), Training.preset("table-3")
+    assert (first.sample_rows, first.training_tuples, first.stop.iterations) == (1000, 10, 3)
+    assert (first.start, first.search) == ("route-driven", "iterative-improvement")
+    assert (third.training_tuples, third.start) == (100, "content-driven")
+    assert third.search == "simulated-annealing"
+    assert {(t.window, t.least_ruster) for t in (first, third)} == {(1000, 100)}
+    assert Training.preset("table-1", seed=7).seed == 7
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_either_preset_finds_the_three_classes(preset):
+    mesh = train_mesh(QUERY, three_classes(), OVERHEADS, Training.preset(preset))
+    assert len(mesh.routes) == 3
+    assert (mesh.window, mesh.least_ruster) == (1000, 100)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"start": "content"}, {"search": "tabu"}, {"route_search": "ranks"}, {"judge": "jury"}],
+)
+def test_an_unknown_strategy_lists_the_known_ones(choice):
+    with pytest.raises(QueryMeshError, match=r"unknown .* Known: |unknown .* did you mean"):
+        Training(**choice)
+
+
+def test_an_unknown_preset_lists_the_known_ones():
+    with pytest.raises(QueryMeshError, match="table-1, table-3"):
+        Training.preset("table-2")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"folds": 1}, "folds must be at least 2"),
+        ({"window": 0}, "window must be at least 1"),
+        ({"least_ruster": -1}, "least_ruster must be at least 0"),
+        ({"accuracy": 1.0}, "accuracy is a share between 0 and 1"),
+        ({"accuracy": 0.9, "holdout": 0.0}, "tuples kept back"),
+        ({"accuracy": 0.9, "most_sample_rows": 10}, "most_sample_rows, 10, is less"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(wrong, text):
+    with pytest.raises(TrainingError, match=text):
+        Training(**wrong)
+    with pytest.raises(QueryMeshError, match="a start is a name or a function, not 3"):
+        Training(start=3)
+
+
+def test_strategies_of_ones_own_are_used_and_named():
+    seen = []
+
+    def halves(problem, rng):
+        half = problem.training.size // 2
+        return partition([range(half), range(half, problem.training.size)])
+
+    def first_come(problem, start, rng, stop):
+        seen.append(stop)
+        return problem.solve(start(problem, rng))
+
+    def as_written(subset):
+        return tuple(range(1, subset.operators + 1))
+
+    stop = Stop(iterations=1)
+    training = Training(start=halves, search=first_come, route_search=as_written, stop=stop)
+    mesh = train_mesh(QUERY, three_classes(), OVERHEADS, training)
+    assert seen == [stop]
+    assert mesh.routes == ((1, 2, 3),)
+    assert "first_come from a halves start" in mesh.found_by
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("route_search", ["dynamic-programming", "rank", "greedy"])
+def test_all_ways_of_searching_find_three_clear_classes(search, route_search):
+    training = Training(search=search, route_search=route_search, training_tuples=8)
+    mesh = train_mesh(QUERY, three_classes(), OVERHEADS, training)
+    assert {route[0] for route in mesh.routes} == {1, 2, 3}
+    assert mesh.found_by.startswith(f"{search} from a route-driven start costed ")
+    assert "stopped because" in mesh.found_by
+    assert np.isnan(mesh.accuracy)
