@@ -15,21 +15,25 @@ from querymesh.errors import (
     TrainingError,
     UnsupportedError,
 )
+from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import load_mesh as load
-from querymesh.optimize.train import Training
+from querymesh.optimize.stop import Stop
+from querymesh.optimize.training import Training
 from querymesh.query.model import Query
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate, function, predicate
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 from querymesh.spark.session import local_session
+from querymesh.spark.shared import Results
 from querymesh.spark.train import train
 from querymesh.spark.where import where
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Adaptation",
     "LiveRun",
     "Mesh",
     "MeshFileError",
@@ -38,8 +42,10 @@ __all__ = [
     "Query",
     "QueryError",
     "QueryMeshError",
+    "Results",
     "SchemaError",
     "SetupError",
+    "Stop",
     "Training",
     "TrainingError",
     "UnsupportedError",

@@ -89,6 +89,7 @@ def a_run() -> Metrics:
     metrics = Metrics(
         rows_in=20_000, rows_out=1_500, windows=4, rusters=10, classify_seconds=0.004,
         output_seconds=0.01, total_seconds=0.5, profile_seconds=0.04, profiled_rows=500,
+        profile_evaluations=1500,
     )  # fmt: skip
     metrics.leaf_rows.update({(0, 0): 5_000, (1, 0): 6_000, (1, 1): 5_250, (1, 2): 3_750})
     metrics.visits.update(

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from querymesh.optimize.mesh import Mesh
-from querymesh.report.run_text import metrics_text
+from querymesh.optimize.watch import Switch
+from querymesh.report.run_text import metrics_text, switches_text
 from querymesh.report.text import mesh_text
 
 from . import meshes
@@ -36,3 +38,13 @@ def test_a_run_reads_as_in_its_golden_file() -> None:
 
 def test_a_run_without_rows_reads_as_in_its_golden_file() -> None:
     agrees(metrics_text(meshes.Metrics(), meshes.untrained()), "metrics_nothing.txt")
+
+
+def test_a_switch_says_from_which_batch_on_and_why():
+    when = datetime(2026, 1, 2, tzinfo=UTC)
+    switch = Switch(2, 41, when, "scan passed 10% and now 90%: 12 -> 9 µs a row", 0.25)
+    assert switches_text([switch]) == (
+        "from batch 42 on mesh 2, expected to save 25.0 %: "
+        "scan passed 10% and now 90%: 12 -> 9 µs a row"
+    )
+    assert switches_text([]) == ""

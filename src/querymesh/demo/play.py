@@ -22,7 +22,7 @@ from querymesh.report.comparison import Comparison, per_row
 from querymesh.report.figures import times
 from querymesh.report.html import write_mesh_page
 from querymesh.report.progress import BatchProgress, ProgressLines
-from querymesh.report.run_text import metrics_text
+from querymesh.report.run_text import metrics_text, switches_text
 from querymesh.report.text import mesh_text
 from querymesh.spark.train import train
 
@@ -62,6 +62,8 @@ def play(
         mesh = _trained(console)
     console.print(Text("\nThe stream in figures\n", "bold"))
     console.print(Text(metrics_text(live.metrics, live.mesh, version)), soft_wrap=True)
+    if live.switches:
+        console.print(Text(switches_text(live.switches)), soft_wrap=True)
     console.print(
         Text(f"\nComparing on {rows:,} fresh ticks as a batch, {rounds} interleaved rounds", "bold")
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import indent
 
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.uncertain import uncertain_text
+from querymesh.optimize.watch import Switch
 from querymesh.report.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 
 
@@ -18,6 +20,15 @@ def metrics_text(metrics: Metrics, mesh: Mesh, version: int | None = None) -> st
         parts.append("operators\n" + indent(_operators(metrics, mesh), "  "))
     parts.append("leaves\n" + indent(_leaves(metrics, mesh, version), "  "))
     return "\n\n".join(parts)
+
+
+def switches_text(switches: Sequence[Switch]) -> str:
+    """When a running stream went over to another mesh, and why; one line each."""
+    return "\n".join(
+        f"from batch {switch.batch + 1} on mesh {switch.version}, expected to save "
+        f"{percent(switch.saving)}: {switch.reason}"
+        for switch in switches
+    )
 
 
 def current_version(metrics: Metrics) -> int:
@@ -45,6 +56,7 @@ def _summary(metrics: Metrics) -> str:
     if metrics.profiled_rows:
         lines.append(
             f"profiled {counted(metrics.profiled_rows, 'row')} on all operators, "
+            f"{counted(metrics.profile_evaluations, 'evaluation')}, "
             f"{seconds(metrics.profile_seconds)}"
         )
     if metrics.errors_dropped:

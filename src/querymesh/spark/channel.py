@@ -4,29 +4,44 @@ The plan of a streaming query is fixed when it starts, and so is the function it
 The mesh is therefore not in the function but in a folder: the driver writes `mesh-000001.json`,
 `mesh-000002.json`, … each complete before it has its name; a task looks for the newest when a batch
 begins. That is the paper's pointer re-assignment (QM § 5.3): between batches, no restart, and old
-and new may be in flight together, since any mesh gives the same result.
+and new may be in flight together, since any mesh gives the same result. In the same way
+`ask-000001.json`, … tell the tasks how many rows to profile. Of each kind the last few are kept.
 
 The folder lies under the query's checkpoint, so a restarted query goes on with what it learned.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
 import pyarrow as pa
 from pyarrow import fs
 
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
+from querymesh.optimize.budget import Ask
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.query.predicate import Predicate
+from querymesh.query.model import Query
 
-_NAME = re.compile(r"mesh-(\d{6,})\.json")
+_NAME = re.compile(r"(mesh|ask)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _S3A = re.compile(r"^s3[an]://")
+
+_KEPT = {"mesh": 16, "ask": 4}
+"""A task that looked just before still finds what was the newest then."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The newest version, 0 if none; whether none can be learned from yet; the newest ask."""
+
+    version: int
+    learning: bool
+    ask_number: int = 0
 
 
 class Channel:
@@ -39,33 +54,65 @@ class Channel:
         """Make the folder, if it is new, and tell the newest version in it.
 
         A driver that ended between profiling and publishing left no mesh: rows are profiled again.
+        What an earlier driver asked for no longer holds.
         """
         system, folder = self._open()
         system.create_dir(folder, recursive=True)
-        version, learning = self.state()
-        if version == 0 and not learning:
+        state = self.state()
+        if state.version == 0 and not state.learning:
             system.delete_file(str(PurePosixPath(folder) / _ENOUGH))
-        return version
+        if state.ask_number:
+            self.ask(Ask(), state.ask_number + 1)
+        return state.version
 
     def publish(self, mesh: Mesh, version: int) -> None:
         """Make a mesh the newest. The folder is not made again: the checkpoint may be gone."""
+        self._tidy("mesh", version)
         self._write(f"mesh-{version:06d}.json", mesh_to_json(mesh).encode())
 
+    def ask(self, ask: Ask, number: int) -> None:
+        """Tell the tasks what to profile from the next batch on."""
+        self._tidy("ask", number)
+        self._write(f"ask-{number:06d}.json", json.dumps(asdict(ask)).encode())
+
+    def asked(self, number: int) -> Ask:
+        """What the tasks were told; nothing if that cannot be read: profiling is never a must."""
+        system, folder = self._open()
+        try:
+            with system.open_input_stream(self._path(folder, "ask", number)) as stream:
+                return Ask(**json.loads(stream.read()))
+        except (OSError, ValueError, TypeError):
+            return Ask()
+
     def enough(self) -> None:
-        """Tell the tasks that no more rows need to be profiled."""
+        """Tell the tasks that no more rows need to be profiled to learn a first mesh."""
         self._write(_ENOUGH, b"")
 
     def newest(self) -> int:
         """The newest version; 0 where none was published yet."""
-        return self.state()[0]
+        return self.state().version
 
-    def state(self) -> tuple[int, bool]:
-        """The newest version, and whether rows should still be profiled."""
+    def state(self) -> State:
+        """What is in the folder."""
+        names = self._names()
+        newest = {"mesh": 0, "ask": 0}
+        for found in filter(None, map(_NAME.fullmatch, names)):
+            newest[found[1]] = max(newest[found[1]], int(found[2]))
+        return State(newest["mesh"], not newest["mesh"] and _ENOUGH not in names, newest["ask"])
+
+    def _names(self) -> list[str]:
         system, folder = self._open()
         selector = fs.FileSelector(folder, allow_not_found=True)
-        names = [info.base_name for info in system.get_file_info(selector)]
-        versions = [int(found.group(1)) for name in names if (found := _NAME.fullmatch(name))]
-        return max(versions, default=0), not versions and _ENOUGH not in names
+        return [info.base_name for info in system.get_file_info(selector)]
+
+    def _tidy(self, kind: str, newest: int) -> None:
+        system, folder = self._open()
+        for found in filter(None, map(_NAME.fullmatch, self._names())):
+            if found[1] == kind and int(found[2]) <= newest - _KEPT[kind]:
+                system.delete_file(str(PurePosixPath(folder) / found[0]))
+
+    def _path(self, folder: str, kind: str, number: int) -> str:
+        return str(PurePosixPath(folder) / f"{kind}-{number:06d}.json")
 
     def _write(self, name: str, content: bytes) -> None:
         system, folder = self._open()
@@ -74,14 +121,14 @@ class Channel:
             out.write(content)
         system.move(f"{target}.part", target)
 
-    def read(self, version: int, functions: Mapping[str, Predicate]) -> Mesh:
-        """A published mesh."""
+    def read(self, version: int, query: Query) -> Mesh:
+        """A published mesh of the query."""
         system, folder = self._open()
-        path = str(PurePosixPath(folder) / f"mesh-{version:06d}.json")
+        path = self._path(folder, "mesh", version)
         try:
             with system.open_input_stream(path) as stream:
                 text = stream.read().decode()
-            return mesh_from_json(text, functions)
+            return mesh_from_json(text, asked=query)
         except (OSError, UnicodeDecodeError, QueryMeshError) as problem:
             raise MeshFileError(f"cannot read the mesh {path}: {problem}") from problem
 

@@ -21,6 +21,7 @@ from querymesh.optimize.mesh import Mesh
 from querymesh.query.expr import columns_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name
+from querymesh.query.share import SharedQuery
 from querymesh.spark.native import project
 from querymesh.spark.task import FabricTask
 
@@ -31,7 +32,7 @@ def columns_to_send(bound: BoundQuery, mesh: Mesh) -> list[str] | None:
     None where rows must travel whole: look-ups add columns, outputs may need Python, a mesh that is
     still to be learned may ask about any column, and Spark before 4.1 has no Arrow functions.
     """
-    if not hasattr(F, "arrow_udf") or not bound.operators:
+    if not hasattr(F, "arrow_udf") or not bound.operators or isinstance(bound, SharedQuery):
         return None
     if any(user_calls_of(output.expr) for output in bound.outputs):
         return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.errors import SchemaError, did_you_mean
+from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
 from querymesh.query.model import BoundQuery, Query
+from querymesh.query.share import SharedQuery, share
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import arrow_schema, conform
 
@@ -19,20 +20,43 @@ Inputs: TypeAlias = Mapping[str, Data]
 
 def bind_inputs(query: Query, given: Data | Inputs) -> tuple[BoundQuery, dict[str, Data]]:
     """The query bound to its inputs' schemas, and the inputs by alias."""
-    inputs = _by_name(query, given)
+    inputs = _by_name([relation.name for relation in query.relations], given)
     bound = query.bind({name: arrow_schema(data) for name, data in inputs.items()})
-    return bound, {relation.alias: inputs[relation.name] for relation in query.relations}
+    return bound, {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
 
 
-def _by_name(query: Query, given: Data | Inputs) -> dict[str, Data]:
-    """The inputs by relation name as FROM spells it."""
-    names = list(dict.fromkeys(relation.name for relation in query.relations))
+def bind_shared(
+    queries: Sequence[Query], given: Data | Inputs
+) -> tuple[SharedQuery, dict[str, Data]]:
+    """Queries over one source bound together, and their inputs by common alias."""
+    if not queries:
+        raise QueryMeshError("there is no query to run: give at least one")
+    for query in queries:
+        if not isinstance(query, Query):
+            raise QueryMeshError(
+                f"queries that share one pass are given as Query, not {type(query).__name__}: "
+                "their mesh is learned for all of them together"
+            )
+    names = [relation.name for query in queries for relation in query.relations]
+    inputs = _by_name(names, given)
+    bounds = [
+        query.bind({relation.name: arrow_schema(inputs[relation.name.lower()])
+                    for relation in query.relations})
+        for query in queries
+    ]  # fmt: skip
+    bound = share(bounds)
+    return bound, {r.alias: inputs[r.name.lower()] for r in bound.query.relations}
+
+
+def _by_name(every: Sequence[str], given: Data | Inputs) -> dict[str, Data]:
+    """The inputs by relation name in lower case; each relation must have one, and no other."""
+    names = list({name.lower(): name for name in every}.values())
     if not isinstance(given, Mapping):
         if len(names) > 1:
             raise SchemaError(
                 f"the query reads {', '.join(names)}: give a dict with a DataFrame for each"
             )
-        return {names[0]: given}
+        return {names[0].lower(): given}
     by_lower = {str(name).lower(): data for name, data in given.items()}
     for name in names:
         if name.lower() not in by_lower:
@@ -41,7 +65,7 @@ def _by_name(query: Query, given: Data | Inputs) -> dict[str, Data]:
     for name in given:
         if str(name).lower() not in known:
             raise SchemaError(f"the query has no relation {name!r}: {did_you_mean(name, names)}")
-    return {name: by_lower[name.lower()] for name in names}
+    return {name.lower(): by_lower[name.lower()] for name in names}
 
 
 def static_tables(bound: BoundQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:

@@ -1,39 +1,58 @@
-"""A run as the driver sees it: its metrics so far, and the mesh it has now.
-
-For a stream that started untrained this is also the learner (plan staging, QM § 4.2): it gathers
-what the first batches profiled, trains on a thread of its own, and publishes the mesh, which the
-next batch takes.
-"""
+"""A run as the driver sees it: its metrics so far, its batches, and the mesh it has now."""
 
 from __future__ import annotations
 
 import copy
-import logging
 import threading
 import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
-from querymesh.cost.mesh import Overheads
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training, train_mesh
-from querymesh.spark.channel import Channel
-from querymesh.spark.reports import Report, join_profiles
-from querymesh.stats.profile import Profile
+from querymesh.optimize.watch import Switch
+from querymesh.spark.adapt import Learner, Setting
+from querymesh.spark.reports import Report
 
-log = logging.getLogger("querymesh")
+KEPT_BATCHES = 1000
+
+
+@dataclass
+class Batch:
+    """What one micro-batch of a stream did; `versions` are those of the meshes it ran on."""
+
+    batch_id: int
+    rows_in: int = 0
+    rows_out: int = 0
+    evaluations: int = 0
+    profile_evaluations: int = 0
+    versions: set[int] = field(default_factory=set)
+
+    def add(self, metrics: Metrics) -> None:
+        """Add a task's figures."""
+        self.rows_in += metrics.rows_in
+        self.rows_out += metrics.rows_out
+        self.evaluations += metrics.evaluations
+        self.profile_evaluations += metrics.profile_evaluations
+        self.versions |= {version for version, _ in metrics.leaf_rows}
 
 
 class LiveRun:
-    """Metrics and mesh of one `where` or `run`; see `querymesh.metrics`."""
+    """Metrics and mesh of one `where` or `run`; see `querymesh.metrics`.
+
+    `versions` are the meshes so far, `switches` when and why a running stream went over to another.
+    """
 
     def __init__(self, mesh: Mesh, engine: str, policy: str) -> None:
         self.engine = engine
         self.policy = policy
         self._metrics = Metrics()
         self.versions: list[tuple[int, Mesh]] = [(0, mesh)]
+        self.switches: list[Switch] = []
+        self._batches: OrderedDict[int, Batch] = OrderedDict()
         self._learner: Learner | None = None
         self._lock = threading.Lock()
 
@@ -44,66 +63,41 @@ class LiveRun:
             return copy.deepcopy(self._metrics)
 
     @property
+    def batches(self) -> list[Batch]:
+        """The last thousand micro-batches of a stream on the fabric, oldest first: copies."""
+        with self._lock:
+            return copy.deepcopy(list(self._batches.values()))
+
+    @property
     def mesh(self) -> Mesh:
         """The mesh in use now."""
         return self.versions[-1][1]
 
-    def learn(self, channel: Channel, overheads: Overheads, training: Training) -> None:
-        """Train on what the tasks profile, and publish to the channel."""
-        self._learner = Learner(self, channel, overheads, training)
+    def learn(self, setting: Setting) -> None:
+        """Learn from what the tasks report, and publish to the channel."""
+        version, mesh = self.versions[-1]
+        self._learner = Learner(mesh, version, setting)
+
+    def installed(self, version: int, mesh: Mesh, switch: Switch | None) -> None:
+        """The stream goes over to another mesh."""
+        if switch is not None:
+            self.switches.append(switch)
+        self.versions.append((version, mesh))
 
     def receive(self, report: Report) -> None:
         """Take in a task's report."""
         with self._lock:
             self._metrics.add(report.metrics)
-        if self._learner is not None and report.profiles:
-            self._learner.gather(report.profiles)
+            if report.batch is not None:
+                self._batches.setdefault(report.batch, Batch(report.batch)).add(report.metrics)
+                while len(self._batches) > KEPT_BATCHES:
+                    self._batches.popitem(last=False)
+        if self._learner is not None:
+            self._learner.receive(report)
 
     def wait_until_learned(self, seconds: float) -> bool:
         """Wait for the first learned mesh; False if it took longer. True at once if trained."""
         return self._learner is None or self._learner.done.wait(seconds)
-
-
-class Learner:
-    """Gathers profiles until there are enough, then trains once, on a daemon thread."""
-
-    def __init__(
-        self, run: LiveRun, channel: Channel, overheads: Overheads, training: Training
-    ) -> None:
-        self.done = threading.Event()
-        self._run = run
-        self._channel = channel
-        self._overheads = overheads
-        self._training = training
-        self._profiles: list[Profile] = []
-        self._started = False
-
-    def gather(self, profiles: list[Profile]) -> None:
-        """Take in profiled rows; starts training when they suffice."""
-        if self._started:
-            return
-        self._profiles += profiles
-        if sum(profile.rows for profile in self._profiles) >= self._training.sample_rows:
-            self._started = True
-            threading.Thread(target=self._train, name="querymesh-learner", daemon=True).start()
-
-    def _train(self) -> None:
-        run = self._run
-        known = list(run.versions)
-        try:
-            self._channel.enough()
-            profile = join_profiles(self._profiles)
-            mesh = train_mesh(run.mesh.query, profile, self._overheads, self._training, run.policy)
-            version = run.versions[-1][0] + 1
-            run.versions.append((version, mesh))
-            self._channel.publish(mesh, version)
-            log.info("mesh %d learned from %d rows: %s", version, profile.rows, mesh.why)
-        except Exception:
-            run.versions = known
-            log.exception("no mesh could be learned; the query goes on with the order as written")
-        finally:
-            self._profiles = []
-            self.done.set()
 
 
 _runs: weakref.WeakKeyDictionary[DataFrame, LiveRun] = weakref.WeakKeyDictionary()

@@ -18,11 +18,14 @@ from querymesh.optimize.mesh import Mesh
 from querymesh.query.expr import Column, Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import spark_sql
+from querymesh.query.share import SharedQuery
 from querymesh.stats.profile import Route
 
 
 def why_not_native(bound: BoundQuery) -> str | None:
     """What keeps the query from running in Catalyst alone; None where nothing does."""
+    if isinstance(bound, SharedQuery):
+        return "these queries share one pass"
     for operator in bound.operators:
         if not isinstance(operator, Filter):
             return f"{operator.name} is a look-up"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -16,10 +16,16 @@ from querymesh.stats.profile import Floats, Profile
 
 @dataclass
 class Report:
-    """One task's report. Profiles travel as plain Arrow and numpy."""
+    """One task's report. Profiles travel as plain Arrow and numpy.
+
+    `batch` is the micro-batch of a stream; `asked_evaluations` those made for profiling while the
+    query runs, as against those for learning a first mesh.
+    """
 
     metrics: Metrics
     profiles: list[Profile] = field(default_factory=list)
+    batch: int | None = None
+    asked_evaluations: int = 0
 
     def add_profile(self, profile: Profile) -> None:
         """Add a profiled sample."""
@@ -29,6 +35,7 @@ class Report:
         """Add another task's report to this one."""
         self.metrics.add(other.metrics)
         self.profiles += other.profiles
+        self.asked_evaluations += other.asked_evaluations
 
 
 class Receiver(Protocol):
@@ -82,10 +89,9 @@ def join_profiles(profiles: list[Profile]) -> Profile:
     def mean(costs: list[Floats]) -> Floats:
         return np.asarray((np.array(costs) * rows[:, None]).sum(axis=0) / rows.sum())
 
-    return Profile(
+    return replace(
+        profiles[0],
         sample=pa.concat_tables([profile.sample for profile in profiles]),
-        names=profiles[0].names,
-        after=profiles[0].after,
         outcomes=np.concatenate([profile.outcomes for profile in profiles]),
         drop_us=mean([profile.drop_us for profile in profiles]),
         pass_us=mean([profile.pass_us for profile in profiles]),

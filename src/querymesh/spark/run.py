@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import overload
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,18 +24,26 @@ from querymesh.errors import (
     did_you_mean,
 )
 from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.profiler import declared_cost
+from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.mesh import LeafStats, Mesh
+from querymesh.optimize.mesh_file import mesh_to_json
 from querymesh.optimize.train import POLICIES, Training, known_name, untrained_mesh
 from querymesh.query.model import BoundQuery, Query
+from querymesh.query.share import SharedQuery
+from querymesh.spark.adapt import Setting
 from querymesh.spark.channel import Channel
 from querymesh.spark.filter_task import columns_to_send, filter_by
-from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
+from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, static_tables
 from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.native import run_native
 from querymesh.spark.reports import ReportParam, deliver_to
 from querymesh.spark.schema import output_struct
+from querymesh.spark.shared import Results
 from querymesh.spark.task import FabricTask
 from querymesh.spark.train import ENGINES, engine_for, train_or_written
+
+log = logging.getLogger("querymesh")
 
 ON_ERROR = ("raise", "drop")
 
@@ -41,8 +51,38 @@ LEAST_PROFILED = 100
 """A task that profiles fewer rows than this measures its calls rather than its operators."""
 
 
+@overload
 def run(
     mesh_or_query: Mesh | Query,
+    inputs: DataFrame | Inputs,
+    *,
+    policy: str = ...,
+    engine: str = ...,
+    checkpoint: str | None = ...,
+    on_error: str = ...,
+    sample: Data | None = ...,
+    training: Training | None = ...,
+    adapt: bool | Adaptation = ...,
+) -> DataFrame: ...
+
+
+@overload
+def run(
+    mesh_or_query: Sequence[Query],
+    inputs: DataFrame | Inputs,
+    *,
+    policy: str = ...,
+    engine: str = ...,
+    checkpoint: str | None = ...,
+    on_error: str = ...,
+    sample: Data | None = ...,
+    training: Training | None = ...,
+    adapt: bool | Adaptation = ...,
+) -> Results: ...
+
+
+def run(
+    mesh_or_query: Mesh | Query | Sequence[Query],
     inputs: DataFrame | Inputs,
     *,
     policy: str = "mesh",
@@ -51,19 +91,33 @@ def run(
     on_error: str = "raise",
     sample: Data | None = None,
     training: Training | None = None,
-) -> DataFrame:
+    adapt: bool | Adaptation = True,
+) -> DataFrame | Results:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
+
+    A list of queries over the same source shares one pass (QM § 5.2): what several of them ask is
+    evaluated once a tuple, and the result is a DataFrame for each, as `Results`.
 
     A mesh runs as it is. A query without one is trained first: on a uniform sample of a batch
     source (one scan; or give `sample=`), on the first batches of a stream, which starts with the
     order as written and switches without a restart. `policy` is "mesh", or "single" for the best
     single order. `checkpoint` is the directory you also give to `writeStream`.
+
+    A stream on the fabric adapts (QM § 5.3): as its data changes, so does its mesh, between batches
+    and without a restart; `metrics(out).switches` tells when and why. An `Adaptation` says how
+    eagerly, `adapt=False` turns it off. On the native engine, which "auto" takes for a trained mesh
+    of SQL filters, the mesh is written into the plan and stays: choose engine="fabric", or give an
+    `Adaptation`, to have it adapt.
     """
     known_name("policy", policy, POLICIES)
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
-    query = mesh_or_query.query if isinstance(mesh_or_query, Mesh) else mesh_or_query
-    bound, data = bind_inputs(query, inputs)
+    bound: BoundQuery
+    if isinstance(mesh_or_query, Mesh | Query):
+        query = mesh_or_query.query if isinstance(mesh_or_query, Mesh) else mesh_or_query
+        bound, data = bind_inputs(query, inputs)
+    else:
+        bound, data = bind_shared(mesh_or_query, inputs)
     source = data[bound.source.alias]
     if not isinstance(source, DataFrame):
         raise SchemaError(
@@ -71,17 +125,24 @@ def run(
             f"{type(source).__name__}: spark.createDataFrame(table) makes one"
         )
     training = training or Training()
+    adaptation = _adaptation(adapt)
     suited = engine_for(engine, bound)
     if isinstance(mesh_or_query, Mesh):
         mesh = _fitting(mesh_or_query, bound)
         mesh = as_single(mesh) if policy == "single" else mesh
     elif source.isStreaming and sample is None:
         names = tuple(operator.name for operator in bound.operators)
-        mesh = untrained_mesh(query, names, bound.precedence)
+        mesh = untrained_mesh(bound.query, names, bound.precedence)
     else:
         mesh = train_or_written(bound, data, sample, policy, on_error, training, suited)
-    if engine == "auto" and source.isStreaming and mesh.sample_rows == 0:
-        suited = "fabric"  # what is learned while it runs cannot be written into the plan
+    if source.isStreaming and (mesh.sample_rows == 0 or isinstance(adapt, Adaptation)):
+        if engine == "auto":
+            suited = "fabric"  # what is learned while it runs cannot be written into the plan
+        elif suited == "native" and mesh.sample_rows:
+            raise UnsupportedError(
+                "engine 'native' writes the mesh into the plan, where it cannot adapt: leave out "
+                "adapt=, or use engine='fabric' or 'auto'"
+            )
     live = LiveRun(mesh, suited, policy)
     if suited == "native":
         if source.isStreaming and mesh.sample_rows == 0 and len(bound.operators) > 1:
@@ -91,9 +152,18 @@ def run(
             )
         out = run_native(source, bound, mesh)
     else:
-        out = _run_fabric(source, data, bound, live, checkpoint, on_error, training)
+        channel = None
+        if source.isStreaming and len(bound.operators) > 1:
+            given = mesh_or_query if isinstance(mesh_or_query, Mesh) else None
+            channel = _channel(source, bound, live, given, checkpoint, adapt)
+        out = _run_fabric(source, data, bound, live, channel, on_error, training, adaptation)
     remember(out, live)
-    return out
+    if not isinstance(bound, SharedQuery):
+        return out
+    results = Results(out, len(bound.parts))
+    for each in results:
+        remember(each, live)
+    return results
 
 
 def _fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
@@ -140,14 +210,25 @@ def as_single(mesh: Mesh) -> Mesh:
     )
 
 
+def _adaptation(adapt: bool | Adaptation) -> Adaptation | None:
+    if not isinstance(adapt, bool | Adaptation):
+        raise QueryMeshError(
+            f"adapt is True, False or a querymesh.Adaptation, not {type(adapt).__name__}"
+        )
+    if isinstance(adapt, Adaptation):
+        return adapt
+    return Adaptation() if adapt else None
+
+
 def _run_fabric(
     source: DataFrame,
     data: Mapping[str, Data],
     bound: BoundQuery,
     live: LiveRun,
-    checkpoint: str | None,
+    channel: Channel | None,
     on_error: str,
     training: Training,
+    adaptation: Adaptation | None,
 ) -> DataFrame:
     context = source.sparkSession.sparkContext
     run_name = uuid4().hex
@@ -161,37 +242,76 @@ def _run_fabric(
         context.accumulator(None, ReportParam(run_name)),
         sent,
         on_error,
+        channel,
         seed=training.seed,
         name=run_name,
     )
-    if source.isStreaming and live.mesh.sample_rows == 0 and len(bound.operators) > 1:
-        task.channel = Channel(_channel_folder(bound, live.policy, checkpoint, context.master))
-        learned = task.channel.open()
-        if learned:
-            mesh = task.channel.read(learned, bound.query.functions)
+    if channel is not None:
+        if learned := channel.open():
+            mesh = channel.read(learned, bound.query)
             live.versions.append((learned, _fitting(mesh, bound)))
-        else:
+        elif live.mesh.sample_rows == 0:
             share = training.sample_rows // (2 * context.defaultParallelism)
             task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
-            live.learn(task.channel, calibrate(), training)
+        if adaptation is not None or live.mesh.sample_rows == 0:
+            measured = [declared_cost(operator, bound) is None for operator in bound.operators]
+            overheads = calibrate(training.window)
+            live.learn(
+                Setting(
+                    channel, overheads, training, live.policy, measured, adaptation, live.installed
+                )
+            )
     elif (needed := columns_to_send(bound, live.mesh)) is not None:
         return filter_by(source, task, needed)
     return source.mapInArrow(task, output_struct(bound, data))
 
 
-def _channel_folder(bound: BoundQuery, policy: str, checkpoint: str | None, master: str) -> str:
-    """Where this query's meshes are; another query or policy on the same checkpoint has another."""
+def _channel(
+    source: DataFrame,
+    bound: BoundQuery,
+    live: LiveRun,
+    given: Mesh | None,
+    checkpoint: str | None,
+    adapt: bool | Adaptation,
+) -> Channel | None:
+    """The channel of a stream that learns or adapts; None where the mesh stays as it is.
+
+    A trained mesh runs without one, so a stream adapts by default only where there is a folder.
+    """
+    learns = live.mesh.sample_rows == 0
+    if not learns and adapt is False:
+        return None
+    master = source.sparkSession.sparkContext.master
+    try:
+        channel = Channel(_channel_folder(bound, live.policy, given, checkpoint, master))
+        channel.state()
+    except QueryMeshError as problem:
+        if learns or isinstance(adapt, Adaptation):
+            raise
+        log.warning("the stream keeps its mesh and does not adapt: %s", problem)
+        return None
+    return channel
+
+
+def _channel_folder(
+    bound: BoundQuery, policy: str, given: Mesh | None, checkpoint: str | None, master: str
+) -> str:
+    """Where this query's meshes are; another query, policy or trained mesh on the same checkpoint
+    has another."""
     if checkpoint is not None:
         operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
         schema = str(bound.schemas[bound.source.alias])
-        asked = hashlib.sha256(repr((bound.query.sql, operators, schema, policy)).encode())
+        what = [bound.query.sql, operators, schema, policy]
+        if given is not None and given.sample_rows:
+            what.append(mesh_to_json(given))
+        asked = hashlib.sha256(repr(tuple(what)).encode())
         return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"
     if master.startswith("local"):
         folder = tempfile.mkdtemp(prefix="querymesh-mesh-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder
     raise QueryMeshError(
-        "an untrained stream on a cluster hands its mesh to the tasks through a shared folder: "
+        "a stream that learns on a cluster hands its mesh to the tasks through a shared folder: "
         "give checkpoint=, the directory you also give to writeStream"
     )
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from querymesh.errors import SchemaError, did_you_mean
 from querymesh.query.expr import Column
 from querymesh.query.model import BoundQuery
+from querymesh.query.share import QUERY, SharedQuery, result_name
 
 
 def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
@@ -25,8 +26,14 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
 def output_struct(bound: BoundQuery, inputs: Mapping[str, DataFrame | pa.Table]) -> StructType:
     """The result's Spark schema; a bare column keeps its field, metadata and all.
 
-    `inputs` are by alias.
+    `inputs` are by alias. Queries that share one pass have the number of the query, and a struct
+    for each.
     """
+    if isinstance(bound, SharedQuery):
+        fields = [StructField(QUERY, IntegerType(), False)]
+        for number, part in enumerate(bound.parts):
+            fields.append(StructField(result_name(number), output_struct(part, inputs), True))
+        return StructType(fields)
     fields = []
     for output, arrow in zip(bound.outputs, bound.output_schema, strict=True):
         field = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -15,12 +14,13 @@ from pyspark import Broadcast, TaskContext
 
 from querymesh.fabric.fabric import Fabric
 from querymesh.fabric.lookup_table import LookupTable
-from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.shared import make_fabric
 from querymesh.fabric.tables import make_tables
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.model import BoundQuery
-from querymesh.spark.channel import Channel
+from querymesh.spark.channel import Channel, State
+from querymesh.spark.profiling import Profiling
 from querymesh.spark.reports import Report
 
 K = TypeVar("K", bound=Hashable)
@@ -35,8 +35,8 @@ _routers: OrderedDict[tuple[str, int], MeshRouter] = OrderedDict()
 class FabricTask:
     """A function of an iterator of batches, for `mapInArrow`; picklable.
 
-    `channel` is set where the mesh may change while the query runs; `learn_rows` is how many rows a
-    task profiles as long as no mesh was published.
+    `channel` is set where the mesh may change while the query runs, and tells how many rows to
+    profile; `learn_rows` is how many rows a task profiles as long as no mesh was published.
     """
 
     bound: BoundQuery
@@ -52,14 +52,13 @@ class FabricTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
         tables = self._lookup_tables()
-        fabric = Fabric(self.bound, tables, self.on_error)
-        version, learning = self.channel.state() if self.channel else (0, False)
-        router = self._router(version)
-        to_profile = self.learn_rows if learning else 0
-        report = Report(fabric.metrics)
+        fabric = make_fabric(self.bound, tables, self.on_error)
+        state = self.channel.state() if self.channel else State(0, False)
+        router = self._router(state.version)
+        report = Report(fabric.metrics, batch=_batch_number())
+        profiling = self._profiling(state, tables, report)
         for batch in batches:
-            if to_profile > 0 and batch.num_rows:
-                to_profile -= self._profile(batch, to_profile, tables, report)
+            profiling.see(batch)
             yield from fabric.run(batch, router)
         self.reports += report
 
@@ -89,23 +88,30 @@ class FabricTask:
         def build() -> MeshRouter:
             if version == 0 or self.channel is None:
                 return MeshRouter(self.mesh)
-            return MeshRouter(self.channel.read(version, self.bound.query.functions), version)
+            return MeshRouter(self.channel.read(version, self.bound.query), version)
 
         return _remembered(_routers, (self.name, version), build)
 
-    def _profile(
-        self, batch: pa.RecordBatch, most: int, tables: Mapping[str, LookupTable], report: Report
-    ) -> int:
-        started = perf_counter()
+    def _profiling(
+        self, state: State, tables: Mapping[str, LookupTable], report: Report
+    ) -> Profiling:
         context = TaskContext.get()
-        mixed = (self.seed, context.partitionId() if context else 0, batch.num_rows, most)
-        rng = np.random.default_rng(mixed)
-        rows = np.sort(rng.choice(batch.num_rows, min(most, batch.num_rows), replace=False))
-        sample = pa.Table.from_batches([batch.take(pa.array(rows))])
-        report.add_profile(profile_sample(self.bound, sample, tables, self.on_error))
-        report.metrics.profile_seconds += perf_counter() - started
-        report.metrics.profiled_rows += len(rows)
-        return len(rows)
+        partition = context.partitionId() if context else 0
+        rng = np.random.default_rng((self.seed, partition, (report.batch or 0) + 1))
+        profiling = Profiling(self.bound, tables, self.on_error, report, rng)
+        if state.learning and self.learn_rows:
+            profiling.share, profiling.most, profiling.timed = 1.0, self.learn_rows, True
+        elif self.channel is not None and state.ask_number:
+            ask = self.channel.asked(state.ask_number)
+            profiling.share, profiling.most = ask.for_task(report.batch, partition)
+        return profiling
+
+
+def _batch_number() -> int | None:
+    """The micro-batch this task is of, if it is of a stream."""
+    context = TaskContext.get()
+    number = context.getLocalProperty("streaming.sql.batchId") if context else None
+    return int(number) if number is not None else None
 
 
 def _remembered(store: OrderedDict[K, V], key: K, build: Callable[[], V]) -> V:

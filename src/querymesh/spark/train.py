@@ -12,14 +12,16 @@ from querymesh.errors import UnsupportedError
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
+from querymesh.optimize.judge import train_until_accurate
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training, known_name, train_mesh, untrained_mesh
+from querymesh.optimize.train import Training, known_name, untrained_mesh
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
 from querymesh.spark.native import why_not_native
 from querymesh.spark.native_cost import native_costs_us
 from querymesh.spark.sample import take_sample
 from querymesh.spark.schema import conform
+from querymesh.stats.profile import Profile
 
 ENGINES = ("auto", "native", "fabric")
 
@@ -37,15 +39,18 @@ def train(
     """Learn a mesh for a query from a sample of its source, and its look-up tables whole.
 
     `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
-    relation the bare table will do. A larger source is sampled down to `training.sample_rows`.
+    relation the bare table will do. A larger source is sampled down to `training.sample_rows`, and
+    again to twice as many until `training.accuracy` is reached, if that is asked for (QM § 4.2).
     Operators are timed on the engine they will run on: SQL that goes to Catalyst is timed there, if
     a Spark session is active.
     """
     known_name("engine", engine, ENGINES)
     training = replace(training or Training(), seed=seed)
     bound, data = bind_inputs(query, sample)
-    rows = take_sample(data[bound.source.alias], training.sample_rows, training.seed)
-    return _train(bound, data, rows, policy, on_error, training, engine_for(engine, bound))
+    source = data[bound.source.alias]
+    first = take_sample(source, training.sample_rows, training.seed)
+    suited = engine_for(engine, bound)
+    return _train(bound, data, source, first, policy, on_error, training, suited)
 
 
 def train_or_written(
@@ -66,34 +71,44 @@ def train_or_written(
     if len(names) < 2:
         return written
     given = data[bound.source.alias] if sample is None else sample
-    rows = take_sample(given, training.sample_rows, training.seed)
-    if rows.num_rows == 0:
+    first = take_sample(given, training.sample_rows, training.seed)
+    if first.num_rows == 0:
         return written
-    return _train(bound, data, rows, policy, on_error, training, engine)
+    return _train(bound, data, given, first, policy, on_error, training, engine)
 
 
 def _train(
     bound: BoundQuery,
     data: Mapping[str, Data],
-    sample: pa.Table,
+    given: Data,
+    first: pa.Table,
     policy: str,
     on_error: str,
     training: Training,
     engine: str,
 ) -> Mesh:
+    """Train on a first sample, and on larger ones of what was given if that is not accurate."""
     source = data[bound.source.alias]
-    sample = conform(sample, bound.schemas[bound.source.alias])
     tables = make_tables(bound, static_tables(bound, data), on_error)
-    profile = profile_sample(bound, sample, tables, on_error)
-    overheads = calibrate()
+    overheads = calibrate(training.window)
     session = (
         source.sparkSession if isinstance(source, DataFrame) else SparkSession.getActiveSession()
     )
-    if engine == "native" and session is not None and profile.rows and profile.operators > 1:
-        drop_us, pass_us = native_costs_us(session, profile, bound)
-        profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
+    natively = engine == "native" and session is not None and len(bound.operators) > 1
+    if natively:
         overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
-    return train_mesh(bound.query, profile, overheads, training, policy)
+
+    def take(rows: int, seed: int) -> Profile:
+        again = (rows, seed) != (training.sample_rows, training.seed)
+        sample = take_sample(given, rows, seed) if again else first
+        sample = conform(sample, bound.schemas[bound.source.alias])
+        profile = profile_sample(bound, sample, tables, on_error)
+        if not natively or profile.rows == 0:
+            return profile
+        drop_us, pass_us = native_costs_us(session, profile, bound)
+        return replace(profile, drop_us=drop_us, pass_us=pass_us)
+
+    return train_until_accurate(bound.query, take, overheads, training, policy)
 
 
 def engine_for(asked: str, bound: BoundQuery) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import Training
 from querymesh.query.parse import where as where_query
@@ -25,6 +26,7 @@ def where(
     sample: DataFrame | pa.Table | None = None,
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
     training: Training | None = None,
+    adapt: bool | Adaptation = True,
 ) -> Callable[[DataFrame], DataFrame]:
     """Keep the rows that satisfy every condition; for `df.transform(querymesh.where(...))`.
 
@@ -32,7 +34,8 @@ def where(
     only the predicates it needs, in the order that suits its kind. Rows come out as they went in,
     with the same schema and, within a partition, in the same order. Conditions joined by AND within
     one text are told apart. For a batch DataFrame the mesh is trained here, on a sample
-    (one scan; `sample=` gives another, `mesh=` one trained before).
+    (one scan; `sample=` gives another, `mesh=` one trained before). A stream learns from
+    its first batches and goes on adapting, as `run` tells.
     """
     query = where_query(conditions, functions)
 
@@ -46,6 +49,7 @@ def where(
             on_error=on_error,
             sample=sample,
             training=training,
+            adapt=adapt,
         )
 
     return apply
