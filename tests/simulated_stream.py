@@ -11,7 +11,8 @@ from querymesh.cost.mesh import Overheads
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.budget import rows_to_profile
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.optimize.watch import Observation, Switch, Watch
 from querymesh.query.parse import query
 from querymesh.stats.costs import Timing

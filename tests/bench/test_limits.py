@@ -8,7 +8,7 @@ from querymesh.bench.limits import counted, designed_profile, effort_of_mesh, li
 from querymesh.classify.tree import Leaf, Member, Split
 from querymesh.cost.mesh import Overheads
 from querymesh.fabric.metrics import Metrics, Visits
-from querymesh.optimize.train import describe
+from querymesh.optimize.describe import describe
 from querymesh.query.parse import query
 from querymesh.stats.profile import Profile
 

@@ -13,7 +13,8 @@ from querymesh.fabric.fabric import Fabric
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.router import MeshRouter
 from querymesh.fabric.tables import make_tables
-from querymesh.optimize.train import train_mesh, untrained_mesh
+from querymesh.optimize.describe import untrained_mesh
+from querymesh.optimize.train import train_mesh
 
 
 def run(case: Case, mesh, batch_rows=7) -> tuple[pa.Table, Fabric]:

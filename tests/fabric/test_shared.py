@@ -13,7 +13,7 @@ from querymesh.fabric.operators import MOST_ROWS
 from querymesh.fabric.router import MeshRouter
 from querymesh.fabric.shared import SharedFabric
 from querymesh.fabric.tables import make_tables
-from querymesh.optimize.train import untrained_mesh
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.query.share import share
 
 

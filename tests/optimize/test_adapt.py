@@ -5,7 +5,8 @@ from simulated_stream import OPPOSITE, OVERHEADS, QUERY, stream, tuples
 
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.adapt import Adaptation, better_mesh, consider
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 
 SWAPPED = np.roll(OPPOSITE, 1, axis=1)
 

@@ -14,7 +14,7 @@ from querymesh.optimize.best_route import (
     rank,
     written_route,
 )
-from querymesh.optimize.train import best_single
+from querymesh.optimize.describe import best_single
 from querymesh.stats.profile import survivors
 
 

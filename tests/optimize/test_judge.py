@@ -8,7 +8,8 @@ from profiles import profile_of, random_profiles, three_classes
 from querymesh.cost.mesh import Overheads
 from querymesh.optimize.folds import JUDGES
 from querymesh.optimize.judge import train_until_accurate
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.query.parse import query
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)

@@ -6,8 +6,9 @@ from profiles import three_classes
 import querymesh as qm
 from querymesh.cost.mesh import Overheads
 from querymesh.errors import MeshFileError
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.optimize.train import train_mesh, untrained_mesh
+from querymesh.optimize.train import train_mesh
 
 FUNCTIONS = {"slow": qm.predicate(lambda x: x, columns=["x"], name="slow")}
 

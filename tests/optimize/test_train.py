@@ -6,7 +6,9 @@ from profiles import profile_of, random_profiles, three_classes
 from querymesh.classify.tree import attributes_of
 from querymesh.cost.mesh import Overheads
 from querymesh.errors import QueryMeshError, TrainingError
-from querymesh.optimize.train import Training, best_single, train_mesh, untrained_mesh
+from querymesh.optimize.describe import best_single, untrained_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.query.parse import query
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)

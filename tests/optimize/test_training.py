@@ -8,7 +8,8 @@ from querymesh.optimize.lattice import partition
 from querymesh.optimize.presets import PRESETS
 from querymesh.optimize.search import SEARCHES
 from querymesh.optimize.stop import Stop
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.query.parse import query
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)

@@ -11,7 +11,8 @@ from querymesh.cost.mesh import Overheads
 from querymesh.errors import TrainingError
 from querymesh.optimize.best_route import written_route
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.optimize.uncertain import (
     MOST_CHOICES,
     certain,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Split, Threshold
 from querymesh.fabric.metrics import Metrics, Visits
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
-from querymesh.optimize.train import untrained_mesh
 from querymesh.query.model import Query, Relation
 
 SQL = "SELECT * FROM Stock s, News n WHERE bullish(s.data) AND s.sector = n.sector AND s.price < 90"

@@ -19,8 +19,8 @@ import pyarrow as pa
 from querymesh.classify.attributes import one_piece
 from querymesh.classify.tree import attributes_of, leaves_of
 from querymesh.fabric.metrics import Metrics
+from querymesh.optimize.describe import best_single
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import best_single
 from querymesh.stats.profile import Floats, Profile, Route, route_text
 
 Classes = npt.NDArray[np.int64]

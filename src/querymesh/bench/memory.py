@@ -22,7 +22,7 @@ from querymesh.fabric.fabric import Fabric
 from querymesh.fabric.operators import MOST_ROWS
 from querymesh.fabric.router import MeshRouter
 from querymesh.fabric.tables import make_tables
-from querymesh.optimize.train import untrained_mesh
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.query.parse import query
 
 CASE = "memory"

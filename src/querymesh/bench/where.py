@@ -21,7 +21,7 @@ from querymesh.bench import (
 from querymesh.bench.case import Bench
 from querymesh.bench.finding import Finding
 from querymesh.bench.measure import Log
-from querymesh.optimize.train import known_name
+from querymesh.optimize.training import known_name
 from querymesh.spark.session import local_session
 
 CASES: dict[str, Callable[[Bench], list[Finding]]] = {

@@ -18,17 +18,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from querymesh.classify.attributes import LeftOut, one_piece
-from querymesh.classify.tree import Leaf, Split, Tree, attributes_of, leaves, leaves_of
+from querymesh.classify.attributes import LeftOut
+from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.cost.mesh import Overheads
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.best_route import ROUTE_SEARCHES, RouteSearch
+from querymesh.optimize.best_route import RouteSearch
+from querymesh.optimize.describe import (
+    best_single,
+    costs_us,
+    describe,
+    leave_open,
+    reach,
+    route_search_for,
+)
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.start import from_tree
-from querymesh.optimize.train import best_single, describe, find, make_problem
-from querymesh.optimize.training import Training, chosen
-from querymesh.optimize.uncertain import uncertain_route
-from querymesh.stats.profile import Floats, Ints, Profile, Route
+from querymesh.optimize.train import find, make_problem
+from querymesh.optimize.training import Training
+from querymesh.stats.profile import Floats, Profile, Route
 
 Candidate = tuple[Tree, tuple[Route, ...]]
 """A classifier and the routes its labels point to."""
@@ -105,7 +112,7 @@ def consider(
     mesh: Mesh, profile: Profile, overheads: Overheads, training: Training, policy: str = "mesh"
 ) -> Decision:
     """What the running mesh costs against a cheap challenger, over all profiled tuples."""
-    best_route = _route_search(training)
+    best_route = route_search_for(profile, training)
     running = costs_us(profile, mesh.tree, mesh.routes, overheads)
     challenger = np.empty(profile.rows)
     halves = [np.arange(profile.rows)[k::2] for k in (0, 1)]
@@ -130,7 +137,7 @@ def better_mesh(
     seen, unseen = (
         profile.take(np.sort(part)) for part in (shuffled[kept_back:], shuffled[:kept_back])
     )
-    best_route = _route_search(training)
+    best_route = route_search_for(profile, training)
     found = list(_challengers(mesh, seen, policy, best_route))
     left_out: tuple[LeftOut, ...] = mesh.left_out
     if policy == "mesh":
@@ -147,44 +154,11 @@ def better_mesh(
         mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
     )
     described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
-    return Finding(_left_open(described, profile, training.tolerance), decision)
-
-
-def _left_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:
-    """The mesh with uncertain routes, if training leaves any (QM § 5.4)."""
-    if tolerance == 0:
-        return mesh
-    uncertain = tuple(
-        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance)
-        for route, rows in zip(mesh.leaf_routes, _reach(profile, mesh.tree), strict=True)
-    )
-    return replace(mesh, uncertain=uncertain)
-
-
-def costs_us(
-    profile: Profile, tree: Tree, routes: tuple[Route, ...], overheads: Overheads
-) -> Floats:
-    """What each tuple costs in a mesh, its tests and its share of the rusters included (eq. 2)."""
-    if isinstance(tree, Leaf):
-        return profile.realized_us(routes[tree.label])
-    costs = np.zeros(profile.rows)
-    ends = list(leaves(tree))
-    for (leaf, tests), rows in zip(ends, _reach(profile, tree), strict=True):
-        costs[rows] = profile.take(rows).realized_us(routes[leaf.label]) + tests * overheads.node_us
-    return costs + len(ends) * overheads.route_us(profile.operators)
-
-
-def _reach(profile: Profile, tree: Tree) -> list[Ints]:
-    columns = {name: one_piece(profile.sample.column(name)) for name in attributes_of(tree)}
-    return leaves_of(tree, columns.__getitem__, profile.rows)
+    return Finding(leave_open(described, profile, training.tolerance), decision)
 
 
 def _cheapest(found: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:
     return min(found, key=lambda one: float(costs_us(profile, one[0], one[1], overheads).sum()))
-
-
-def _route_search(training: Training) -> RouteSearch:
-    return chosen("route search", training.route_search, ROUTE_SEARCHES)
 
 
 def _challengers(
@@ -194,7 +168,7 @@ def _challengers(
     yield Leaf(0), (best_single(profile, best_route),)
     if policy == "single" or isinstance(mesh.tree, Leaf):
         return
-    ends = _reach(profile, mesh.tree)
+    ends = reach(profile, mesh.tree)
     of_leaf = [
         best_single(profile.take(rows), best_route) if len(rows) else route
         for rows, route in zip(ends, mesh.leaf_routes, strict=True)

@@ -19,12 +19,23 @@ from querymesh.stats.profile import Route
 
 @dataclass(frozen=True, slots=True)
 class OperatorStats:
-    """One operator as the profile saw it: cost of one evaluation, rows out per row in."""
+    """One operator as the profile saw it: cost of one evaluation, rows out per row in.
+
+    `drop_us` and `pass_us` are its cost on a tuple it drops and on one it lets through; a mesh
+    saved without them has the mean for both.
+    """
 
     name: str
     after: frozenset[int]
     cost_us: float
     pass_rate: float
+    drop_us: float = math.nan
+    pass_us: float = math.nan
+
+    def __post_init__(self) -> None:
+        for name in ("drop_us", "pass_us"):
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, self.cost_us)
 
 
 @dataclass(frozen=True, slots=True)

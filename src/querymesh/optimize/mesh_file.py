@@ -68,6 +68,8 @@ def mesh_to_json(mesh: Mesh) -> str:
                 "after": sorted(op.after),
                 "cost_us": _number(op.cost_us),
                 "pass_rate": _number(op.pass_rate),
+                "drop_us": _number(op.drop_us),
+                "pass_us": _number(op.pass_us),
             }
             for op in mesh.operators
         ],
@@ -245,9 +247,8 @@ def _same(asked: Query, read: _Reader) -> Query:
 def _operator(entry: Any) -> OperatorStats:
     read = _object(entry, "an operator")
     after = frozenset(_index(k) for k in read.list_("after"))
-    return OperatorStats(
-        read.get("name", str), after, read.float_("cost_us"), read.float_("pass_rate")
-    )
+    figures = ("cost_us", "pass_rate", *(k for k in ("drop_us", "pass_us") if k in entry))
+    return OperatorStats(read.get("name", str), after, *map(read.float_, figures))
 
 
 def _leaf(entry: Any) -> LeafStats:

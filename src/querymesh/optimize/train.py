@@ -17,36 +17,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from querymesh.classify.attributes import LeftOut, one_piece
+from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
-from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
-from querymesh.cost.mesh import LeafCost, Overheads, mesh_cost_us
+from querymesh.classify.tree import Leaf
+from querymesh.cost.mesh import Overheads
 from querymesh.errors import TrainingError
-from querymesh.optimize.best_route import ROUTE_SEARCHES, RouteSearch, Subset, auto, written_route
+from querymesh.optimize.describe import (
+    best_single,
+    costs_us,
+    describe,
+    leave_open,
+    route_search_for,
+    single_mesh,
+)
 from querymesh.optimize.folds import JUDGES
-from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.problem import Problem, Solution
 from querymesh.optimize.search import SEARCHES
-from querymesh.optimize.shared_route import SharedRoutes
 from querymesh.optimize.start import STARTS, Start
 from querymesh.optimize.training import Training, chosen, known_name, name_of
-from querymesh.optimize.uncertain import uncertain_route
 from querymesh.query.model import Query
-from querymesh.stats.profile import Floats, Ints, Profile, Route
-
-__all__ = [
-    "POLICIES",
-    "SEARCHES",
-    "STARTS",
-    "Training",
-    "best_single",
-    "describe",
-    "find",
-    "known_name",
-    "make_problem",
-    "train_mesh",
-    "untrained_mesh",
-]
+from querymesh.stats.profile import Floats, Profile, Route
 
 POLICIES = ("mesh", "single")
 
@@ -63,18 +54,7 @@ def train_mesh(
     known_name("policy", policy, POLICIES)
     mesh = _best_mesh(query, profile, overheads, training, policy)
     mesh = replace(mesh, window=training.window, least_ruster=training.least_ruster)
-    return _leave_open(mesh, profile, training.tolerance)
-
-
-def _leave_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:
-    """The mesh with uncertain routes where orders cost about the same (QM § 5.4)."""
-    if tolerance == 0:
-        return mesh
-    uncertain = tuple(
-        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance)
-        for route, rows in zip(mesh.leaf_routes, _reach(profile, mesh.tree), strict=True)
-    )
-    return replace(mesh, uncertain=uncertain)
+    return leave_open(mesh, profile, training.tolerance)
 
 
 def _best_mesh(
@@ -85,11 +65,11 @@ def _best_mesh(
             "the sample is empty: there is nothing to learn from. Give a sample with rows, "
             "or run without training"
         )
-    single = best_single(profile, _route_search(profile, training))
+    single = best_single(profile, route_search_for(profile, training))
     if policy == "single":
-        return _single_mesh(query, profile, single, (), "policy single was asked for")
+        return single_mesh(query, profile, single, (), "policy single was asked for")
     if profile.operators < 2:
-        return _single_mesh(query, profile, single, (), "fewer than two operators have one order")
+        return single_mesh(query, profile, single, (), "fewer than two operators have one order")
     found, judged = _search_and_judge(profile, overheads, training, single)
     mesh = _verdict(query, profile, single, found, judged, overheads)
     asked = training.accuracy is not None or training.judge != "holdout"
@@ -136,13 +116,7 @@ def _search(
 def make_problem(profile: Profile, overheads: Overheads, training: Training) -> Problem:
     """The search problem of a profile, with the condensing and the route search asked for."""
     condensed = condense(profile, training.training_tuples)
-    return Problem(condensed, overheads, _route_search(profile, training))
-
-
-def _route_search(profile: Profile, training: Training) -> RouteSearch:
-    """The route search asked for; queries that share one pass have one of their own."""
-    asked = chosen("route search", training.route_search, ROUTE_SEARCHES)
-    return SharedRoutes(profile.serves) if profile.serves else asked
+    return Problem(condensed, overheads, route_search_for(profile, training))
 
 
 def find(
@@ -169,7 +143,7 @@ def _search_and_judge(
             continue
         unseen = profile.take(fold.unseen)
         solution = found.solution
-        costs = _costs(unseen, solution.tree, solution.routes, overheads)
+        costs = costs_us(unseen, solution.tree, solution.routes, overheads)
         saved[fold.unseen] += unseen.realized_us(single) - costs
         times[fold.unseen] += 1
         accuracies.append(_accuracy(solution.cost_us, float(costs.mean())))
@@ -200,7 +174,7 @@ def _verdict(
     left_out, tree, routes = found.left_out, found.solution.tree, found.solution.routes
     if isinstance(tree, Leaf):
         why = "no split of the data costs less than the best single route"
-        return _single_mesh(query, profile, single, left_out, why)
+        return single_mesh(query, profile, single, left_out, why)
     saved = judged.saved_us
     error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else 0.0
     if len(saved) and float(saved.mean()) <= error:
@@ -208,99 +182,9 @@ def _verdict(
             f"a mesh of {len(routes)} routes was found, but on {len(saved):,} tuples it had "
             "not seen its saving could be chance"
         )
-        return _single_mesh(query, profile, single, left_out, why)
+        return single_mesh(query, profile, single, left_out, why)
     mesh = describe(query, profile, tree, routes, single, left_out, overheads)
     if mesh.expected_us > mesh.single_us:
         why = "over the whole sample the best single route costs less"
-        return _single_mesh(query, profile, single, left_out, why)
+        return single_mesh(query, profile, single, left_out, why)
     return mesh
-
-
-def best_single(profile: Profile, route_search: RouteSearch = auto) -> Route:
-    """The best single order for all tuples: what an expert would write."""
-    if profile.operators == 0:
-        return ()
-    if profile.serves:
-        route_search = SharedRoutes(profile.serves)
-    return route_search(Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after))
-
-
-def _costs(profile: Profile, tree: Tree, routes: tuple[Route, ...], overheads: Overheads) -> Floats:
-    """What each tuple costs in the mesh, its tests and its share of the rusters included."""
-    costs = np.full(profile.rows, 0.0)
-    ends = list(leaves(tree))
-    for (leaf, tests), rows in zip(ends, _reach(profile, tree), strict=True):
-        costs[rows] = profile.realized_us(routes[leaf.label])[rows] + tests * overheads.node_us
-    return costs + (len(ends) > 1) * len(ends) * overheads.route_us(profile.operators)
-
-
-def _reach(profile: Profile, tree: Tree) -> list[Ints]:
-    columns = {name: one_piece(profile.sample.column(name)) for name in attributes_of(tree)}
-    return leaves_of(tree, columns.__getitem__, profile.rows)
-
-
-def describe(
-    query: Query,
-    profile: Profile,
-    tree: Tree,
-    routes: tuple[Route, ...],
-    single: Route,
-    left_out: tuple[LeftOut, ...],
-    overheads: Overheads,
-    why: str | None = None,
-) -> Mesh:
-    """A mesh with its figures over the profiled tuples."""
-    single_us = profile.realized_us(single)
-    stats, costs = [], []
-    for (leaf, tests), rows in zip(leaves(tree), _reach(profile, tree), strict=True):
-        share = len(rows) / profile.rows
-        own = float(profile.realized_us(routes[leaf.label])[rows].mean()) if len(rows) else 0.0
-        other = float(single_us[rows].mean()) if len(rows) else 0.0
-        stats.append(LeafStats(share, own, other))
-        costs.append(LeafCost(share, own, tests))
-    return Mesh(
-        query=query,
-        operators=tuple(
-            OperatorStats(name, after, float(cost), float(rate))
-            for name, after, cost, rate in zip(
-                profile.names, profile.after, profile.cost_us, profile.pass_rates(), strict=True
-            )
-        ),
-        tree=tree,
-        routes=routes,
-        leaves=tuple(stats),
-        single=single,
-        expected_us=mesh_cost_us(costs, profile.operators, overheads),
-        single_us=float(single_us.mean()),
-        bound_us=float(profile.clairvoyant_us().mean()),
-        sample_rows=profile.rows,
-        left_out=left_out,
-        why=why or f"{len(stats)} kinds of tuples are worth telling apart",
-    )
-
-
-def _single_mesh(
-    query: Query, profile: Profile, route: Route, left_out: tuple[LeftOut, ...], why: str
-) -> Mesh:
-    free = Overheads(0.0, 0.0, 1)
-    return describe(query, profile, Leaf(0), (route,), route, left_out, free, why)
-
-
-def untrained_mesh(query: Query, names: tuple[str, ...], after: tuple[frozenset[int], ...]) -> Mesh:
-    """The order as written, for a stream of which nothing is known yet (plan staging, QM § 4.2)."""
-    route = written_route(after)
-    operators = tuple(
-        OperatorStats(name, before, float("nan"), float("nan"))
-        for name, before in zip(names, after, strict=True)
-    )
-    nothing = float("nan")
-    leaf = LeafStats(1.0, nothing, nothing)
-    why = (
-        "nothing is known yet: the order as written, until a sample is profiled"
-        if len(names) > 1
-        else "fewer than two operators have one order"
-    )
-    return Mesh(
-        query, operators, Leaf(0), (route,), (leaf,), route,
-        nothing, nothing, nothing, 0, (), why,
-    )  # fmt: skip

@@ -124,8 +124,8 @@ class Watch:
         self._adaptation = adaptation
         self._policy = policy
         self._drift = DriftDetector(adaptation.half_life_rows)
-        known = np.array([operator.cost_us for operator in mesh.operators])
-        drop_us, pass_us = (known, known) if profile is None else (profile.drop_us, profile.pass_us)
+        drop_us = np.array([operator.drop_us for operator in mesh.operators])
+        pass_us = np.array([operator.pass_us for operator in mesh.operators])
         self._costs = RunningCosts(drop_us, pass_us, measured, overheads.ruster_us)
         self._budget = Budget(adaptation.budget, self._cost_us())
         self._recent = RecentProfile(adaptation.profile_rows, training.seed)

@@ -27,7 +27,8 @@ from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.budget import Ask
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training, train_mesh
+from querymesh.optimize.train import train_mesh
+from querymesh.optimize.training import Training
 from querymesh.optimize.watch import Look, Observation, Switch, Watch
 from querymesh.spark.channel import Channel
 from querymesh.spark.reports import Report, join_profiles

@@ -26,9 +26,11 @@ from querymesh.errors import (
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import declared_cost
 from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.mesh import LeafStats, Mesh
 from querymesh.optimize.mesh_file import mesh_to_json
-from querymesh.optimize.train import POLICIES, Training, known_name, untrained_mesh
+from querymesh.optimize.train import POLICIES
+from querymesh.optimize.training import Training, known_name
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery
 from querymesh.spark.adapt import Setting

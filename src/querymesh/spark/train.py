@@ -12,9 +12,10 @@ from querymesh.errors import UnsupportedError
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
+from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.judge import train_until_accurate
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training, known_name, untrained_mesh
+from querymesh.optimize.training import Training, known_name
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
 from querymesh.spark.native import why_not_native

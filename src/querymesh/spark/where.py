@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import Training
+from querymesh.optimize.training import Training
 from querymesh.query.parse import where as where_query
 from querymesh.query.predicate import Predicate
 from querymesh.spark.run import run
