@@ -193,17 +193,24 @@ def _orders(attribute: Attribute, counts: Floats, filled: Labels) -> list[tuple[
 
     Numeric bins keep their order, with NULL tried at either end; all numbers against NULL is then
     one prefix of the first order, and left out of the second. Categories are ordered along the
-    first principal component of their label distributions, for two labels the exact optimum.
+    first principal component of their label distributions; for two labels, by the share of one,
+    which is the exact optimum.
     """
     if attribute.numeric:
         if filled[0] != 0:
             return [(filled, len(filled) - 1)]
         return [(filled, len(filled) - 1), (np.roll(filled, -1), len(filled) - 2)]
-    weight = counts[filled].sum(axis=1)
-    shares = counts[filled] / weight[:, None]
+    there = counts[filled]
+    weight = there.sum(axis=1)
+    shares = there / weight[:, None]
+    if shares.shape[1] == 2:
+        return [(filled[np.argsort(shares[:, 0], kind="stable")], len(filled) - 1)]
     centred = shares - (weight @ shares) / weight.sum()
-    _, vectors = np.linalg.eigh((centred * weight[:, None]).T @ centred)
-    along = centred @ vectors[:, -1]
+    scaled = centred * np.sqrt(weight)[:, None]
+    if len(filled) < shares.shape[1]:  # the smaller of the two products has the same components
+        along = np.linalg.eigh(scaled @ scaled.T)[1][:, -1] / np.sqrt(weight)
+    else:
+        along = centred @ np.linalg.eigh(scaled.T @ scaled)[1][:, -1]
     return [(filled[np.argsort(along, kind="stable")], len(filled) - 1)]
 
 

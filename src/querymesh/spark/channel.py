@@ -12,8 +12,12 @@ The folder lies under the query's checkpoint, so a restarted query goes on with 
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import json
 import re
+import shutil
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
@@ -24,7 +28,7 @@ from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.optimize.budget import Ask
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.query.model import Query
+from querymesh.query.model import BoundQuery, Query
 
 _NAME = re.compile(r"(mesh|ask)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
@@ -143,3 +147,26 @@ class Channel:
                 "all executors see, or a file:, hdfs:, s3: or gs: address; or train beforehand"
             ) from problem
         return system, str(path)
+
+
+def channel_folder(
+    bound: BoundQuery, policy: str, given: Mesh | None, checkpoint: str | None, master: str
+) -> str:
+    """Where this query's meshes are; another query, policy or trained mesh on the same checkpoint
+    has another."""
+    if checkpoint is not None:
+        operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
+        schema = str(bound.schemas[bound.source.alias])
+        what = [bound.query.sql, operators, schema, policy]
+        if given is not None and given.sample_rows:
+            what.append(mesh_to_json(given))
+        asked = hashlib.sha256(repr(tuple(what)).encode())
+        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"
+    if master.startswith("local"):
+        folder = tempfile.mkdtemp(prefix="querymesh-mesh-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+    raise QueryMeshError(
+        "a stream that learns on a cluster hands its mesh to the tasks through a shared folder: "
+        "give checkpoint=, the directory you also give to writeStream"
+    )

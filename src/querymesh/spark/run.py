@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import logging
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import overload
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.classify.tree import Leaf, answerable, as_text, tests_of
 from querymesh.errors import (
-    MeshFileError,
     QueryMeshError,
     SchemaError,
     UnsupportedError,
-    did_you_mean,
 )
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import declared_cost
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.describe import untrained_mesh
-from querymesh.optimize.mesh import LeafStats, Mesh
-from querymesh.optimize.mesh_file import mesh_to_json
+from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import POLICIES
 from querymesh.optimize.training import Training, known_name
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery
 from querymesh.spark.adapt import Setting
-from querymesh.spark.channel import Channel
+from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.filter_task import columns_to_send, filter_by
+from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, static_tables
 from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.native import run_native
@@ -130,7 +122,7 @@ def run(
     adaptation = _adaptation(adapt)
     suited = engine_for(engine, bound)
     if isinstance(mesh_or_query, Mesh):
-        mesh = _fitting(mesh_or_query, bound)
+        mesh = fitting(mesh_or_query, bound)
         mesh = as_single(mesh) if policy == "single" else mesh
     elif source.isStreaming and sample is None:
         names = tuple(operator.name for operator in bound.operators)
@@ -166,50 +158,6 @@ def run(
     for each in results:
         remember(each, live)
     return results
-
-
-def _fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
-    """A mesh is of one query: its operators must be those the query has on this data."""
-    names = [operator.name for operator in bound.operators]
-    trained = [operator.name for operator in mesh.operators]
-    if names != trained:
-        raise MeshFileError(
-            f"the mesh was trained for the operators {trained}, but on these inputs the query has "
-            f"{names}: train it again"
-        )
-    for operator, before in zip(mesh.operators, bound.precedence, strict=True):
-        if operator.after != before:
-            raise MeshFileError(
-                f"the mesh was trained with {operator.name} after the operators "
-                f"{sorted(operator.after)}, but it must come after {sorted(before)}: train it again"
-            )
-    schema = bound.schemas[bound.source.alias]
-    for test in tests_of(mesh.tree):
-        if test.attribute not in schema.names:
-            raise MeshFileError(
-                f"the mesh tells tuples apart by {test.attribute!r}, which {bound.source.name} "
-                f"does not have: {did_you_mean(test.attribute, schema.names)}"
-            )
-        if not answerable(test, schema.field(test.attribute).type):
-            raise MeshFileError(
-                f"the mesh asks whether {as_text(test)}, which has no answer for a column of type "
-                f"{schema.field(test.attribute).type}: train it again"
-            )
-    return mesh
-
-
-def as_single(mesh: Mesh) -> Mesh:
-    """The mesh's best single route as a mesh of its own."""
-    leaf = LeafStats(1.0, mesh.single_us, mesh.single_us)
-    return replace(
-        mesh,
-        tree=Leaf(0),
-        routes=(mesh.single,),
-        leaves=(leaf,),
-        expected_us=mesh.single_us,
-        uncertain=(),
-        why="policy single was asked for",
-    )
 
 
 def _adaptation(adapt: bool | Adaptation) -> Adaptation | None:
@@ -251,7 +199,7 @@ def _run_fabric(
     if channel is not None:
         if learned := channel.open():
             mesh = channel.read(learned, bound.query)
-            live.versions.append((learned, _fitting(mesh, bound)))
+            live.versions.append((learned, fitting(mesh, bound)))
         elif live.mesh.sample_rows == 0:
             share = training.sample_rows // (2 * context.defaultParallelism)
             task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
@@ -285,7 +233,7 @@ def _channel(
         return None
     master = source.sparkSession.sparkContext.master
     try:
-        channel = Channel(_channel_folder(bound, live.policy, given, checkpoint, master))
+        channel = Channel(channel_folder(bound, live.policy, given, checkpoint, master))
         channel.state()
     except QueryMeshError as problem:
         if learns or isinstance(adapt, Adaptation):
@@ -293,29 +241,6 @@ def _channel(
         log.warning("the stream keeps its mesh and does not adapt: %s", problem)
         return None
     return channel
-
-
-def _channel_folder(
-    bound: BoundQuery, policy: str, given: Mesh | None, checkpoint: str | None, master: str
-) -> str:
-    """Where this query's meshes are; another query, policy or trained mesh on the same checkpoint
-    has another."""
-    if checkpoint is not None:
-        operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
-        schema = str(bound.schemas[bound.source.alias])
-        what = [bound.query.sql, operators, schema, policy]
-        if given is not None and given.sample_rows:
-            what.append(mesh_to_json(given))
-        asked = hashlib.sha256(repr(tuple(what)).encode())
-        return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"
-    if master.startswith("local"):
-        folder = tempfile.mkdtemp(prefix="querymesh-mesh-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
-    raise QueryMeshError(
-        "a stream that learns on a cluster hands its mesh to the tasks through a shared folder: "
-        "give checkpoint=, the directory you also give to writeStream"
-    )
 
 
 def _ipc(table: pa.Table) -> bytes:
