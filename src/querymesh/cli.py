@@ -1,4 +1,4 @@
-"""The command line: demo, run, explain, bench, doctor.
+"""The command line: demo, run, explain, reproduce, bench, doctor.
 
 The library prints nothing; this module does. Errors of the package are one red message and exit
 code 1, wrong usage is exit code 2, and only a defect shows a traceback.
@@ -161,6 +161,24 @@ def explain(
 
 
 @app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="qm, cbr, amri, om, rate, or all")],
+    quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
+    json_file: JsonFile = None,
+    plots: Annotated[Path | None, typer.Option(help="draw the figures here, as SVG")] = None,
+) -> None:
+    """Run a paper's experiments again: each claim, our value, and whether it holds."""
+    from querymesh.reproduce import papers
+
+    rows = papers.reproduce(
+        paper, quick, plots, lambda line: out.print(Text(str(line)), soft_wrap=True)
+    )
+    papers.print_rows(rows, out)
+    if json_file is not None:
+        _write_json(json_file, rows)
+
+
+@app.command()
 def bench(
     what: Annotated[str, typer.Argument(help="where, or all")] = "all",
     json_file: JsonFile = None,
@@ -217,11 +235,13 @@ def _write(result: DataFrame, output: Path, style: str, checkpoint: Path | None)
 
 
 def _tell(result: DataFrame, output: Path) -> None:
-    from querymesh.report.run_text import metrics_text
+    from querymesh.report.run_text import metrics_text, switches_text
 
     done = qm.metrics(result)
     if done.engine == "fabric":
         out.print(Text(metrics_text(done.metrics, done.mesh, done.versions[-1][0])), soft_wrap=True)
+        if done.switches:
+            out.print(Text(switches_text(done.switches)), soft_wrap=True)
     else:
         out.print(Text(f"ran in Catalyst on {len(done.mesh.routes)} route(s): {done.mesh.why}"))
     out.print(f"result written to {output}")

@@ -10,10 +10,10 @@ from querymesh.errors import TrainingError
 from querymesh.optimize.lattice import bell_number, every_partition, partition, partition_text
 from querymesh.optimize.problem import Problem
 from querymesh.optimize.search import SEARCHES
-from querymesh.optimize.search_time import generated_training_set, time_search
 from querymesh.optimize.simulated_annealing import simulated_annealing
 from querymesh.optimize.start import STARTS
 from querymesh.optimize.stop import Stop
+from querymesh.reproduce.generated import generated_training_set, time_search
 
 EXAMPLE_4 = "1/234 1/23/4 1/2/3/4 12/3/4 123/4"
 HEURISTICS = ("iterative-improvement", "simulated-annealing")

@@ -7,9 +7,9 @@ from profiles import profile_of
 from querymesh.errors import TrainingError
 from querymesh.optimize.problem import Problem
 from querymesh.optimize.search import SEARCHES
-from querymesh.optimize.search_time import generated_training_set
 from querymesh.optimize.start import STARTS
 from querymesh.optimize.stop import Stop, Tally
+from querymesh.reproduce.generated import generated_training_set
 
 REASONS = {
     "2 iterations were done": Stop(iterations=2, partitions=None),

@@ -23,7 +23,8 @@ WIDTH, HEIGHT = 420, 220
 
 
 @functools.cache
-def _altair() -> tuple[ModuleType, ModuleType]:
+def altair_and_converter() -> tuple[ModuleType, ModuleType]:
+    """altair and the converter to SVG; SetupError with the remedy where the extra is missing."""
     try:
         import altair
         import vl_convert
@@ -35,8 +36,9 @@ def _altair() -> tuple[ModuleType, ModuleType]:
     return altair, vl_convert
 
 
-def _svg(chart: Any) -> str:
-    _, vl_convert = _altair()
+def svg(chart: Any) -> str:
+    """A chart as SVG text, in colours that suit a light and a dark page."""
+    _, vl_convert = altair_and_converter()
     quiet = {"labelColor": "currentColor", "titleColor": "currentColor"}
     chart = (
         chart.configure(background="transparent", font="sans-serif")
@@ -51,7 +53,7 @@ def _svg(chart: Any) -> str:
 
 def leaf_costs(mesh: Mesh) -> str:
     """What each kind of tuple costs on its own route, and on the best single route."""
-    alt, _ = _altair()
+    alt, _ = altair_and_converter()
     own, single = "own route", "best single route"
     values = [
         {"leaf": leaf_name(leaf), "route": name, "us": us}
@@ -68,12 +70,12 @@ def leaf_costs(mesh: Mesh) -> str:
             color=_colours(alt, [own, single]),
         )
     )
-    return _svg(chart)
+    return svg(chart)
 
 
 def operators(mesh: Mesh) -> str:
     """Each operator by what it costs and what it lets through: cheap and strict is lower left."""
-    alt, _ = _altair()
+    alt, _ = altair_and_converter()
     values = [
         {"index": str(k), "us": op.cost_us, "passes": op.pass_rate}
         for k, op in enumerate(mesh.operators, 1)
@@ -84,7 +86,7 @@ def operators(mesh: Mesh) -> str:
     )
     numbers = base.mark_text(dy=-14, fontWeight="bold", color="currentColor")
     points = base.mark_circle(size=160, color=OWN, opacity=0.9)
-    return _svg(points + numbers.encode(text="index:N"))
+    return svg(points + numbers.encode(text="index:N"))
 
 
 def evaluations(comparison: Comparison) -> str:
@@ -103,7 +105,7 @@ def relative_times(comparison: Comparison) -> str:
 
 
 def _by_contender(figures: Sequence[tuple[str, float | None]], title: str) -> str:
-    alt, _ = _altair()
+    alt, _ = altair_and_converter()
     values = [{"name": name, "figure": figure} for name, figure in figures if figure is not None]
     base = alt.Chart(alt.Data(values=values), width=WIDTH, height=46 * len(values)).encode(
         y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=220, minExtent=120)),
@@ -122,12 +124,12 @@ def _by_contender(figures: Sequence[tuple[str, float | None]], title: str) -> st
     numbers = base.mark_text(align="left", dx=5, color="currentColor").encode(
         text=alt.Text("figure:Q", format=".2f")
     )
-    return _svg(bars + numbers)
+    return svg(bars + numbers)
 
 
 def progress(batches: Sequence[BatchProgress]) -> str:
     """The stream over time: evaluations a row and rows a second, and where the mesh changed."""
-    alt, _ = _altair()
+    alt, _ = altair_and_converter()
     values = [
         {
             "batchId": batch.batch_id,
@@ -155,7 +157,7 @@ def progress(batches: Sequence[BatchProgress]) -> str:
         return drawn.encode(x=across, y=up) + rule
 
     work = line("evaluations", "evaluations a row", OWN)
-    return _svg(work & line("processedRowsPerSecond", "processedRowsPerSecond", THIRD))
+    return svg(work & line("processedRowsPerSecond", "processedRowsPerSecond", THIRD))
 
 
 def _colours(alt: ModuleType, names: list[str]) -> Any:

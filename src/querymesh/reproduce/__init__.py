@@ -1,0 +1,1 @@
+"""The papers' experiments again, on this engine: `querymesh reproduce`."""

@@ -1,0 +1,167 @@
+"""QM Figures 11a and 11b: the results produced over time, in a real Structured Streaming run.
+
+The source always has more tuples than the query can take, as the paper's full queues had, so what
+has come out by a time is what the rival could do. The paper's 60 minutes become 30 seconds in all
+for each rival, in turns with the others, each turn a stream of its own; the clock of a turn starts
+when its first batch is done, since before that Spark is planning.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from time import monotonic
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from querymesh.bench.case import Bench
+from querymesh.errors import QueryMeshError
+from querymesh.optimize.mesh import Mesh
+from querymesh.reproduce.claim import Claim, Result
+from querymesh.reproduce.rivals import QM, SP, Subject, train_rivals, wide_batches
+from querymesh.spark.live import LiveRun, metrics
+from querymesh.spark.run import run
+
+AGAIN = "QM again"
+POLL_SECONDS = 0.2
+MOST_SECONDS = 240.0
+"""A turn that is not over by then never will be."""
+
+ROWS_PER_BATCH = 200_000
+QUICK_ROWS_PER_BATCH = 50_000
+"""Large, because a micro-batch has a fixed price, whoever works in it."""
+
+PAPER_SECONDS = 3600.0
+
+Curve = list[tuple[float, int]]
+"""(seconds, results so far)"""
+
+
+@dataclass
+class OverTime:
+    """One query's curves by rival, the turns put end to end."""
+
+    seconds: float
+    curves: dict[str, Curve] = field(default_factory=dict)
+    rates: dict[str, list[float]] = field(default_factory=dict)
+
+    def ratio(self, of: str, over: str) -> float:
+        """The median over the turns of one rival's results a second over another's."""
+        pairs = zip(self.rates[of], self.rates[over], strict=True)
+        return statistics.median(a / b if b else float("nan") for a, b in pairs)
+
+    @property
+    def scale(self) -> float:
+        """How much faster than the paper's hour the clock runs."""
+        return PAPER_SECONDS / self.seconds
+
+
+def watch(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], what: str) -> OverTime:
+    """Each rival in turns: QM, SP, QM again; then from the next on, and so on."""
+    turns = bench.rounds(3, 1)
+    seconds = 2.0 if bench.quick else 10.0
+    seen = OverTime(turns * seconds)
+    entries = {QM: meshes[QM], SP: meshes[SP], AGAIN: meshes[QM]}
+    names = list(entries)
+    pool = bench.session.createDataFrame(subject.table).cache()
+    pool.count()
+    with wide_batches(bench.session):
+        for turn in range(turns):
+            for name in names[turn:] + names[:turn]:
+                source = _endless(bench, subject, pool)
+                curve = _stream(subject, entries[name], source, seconds)
+                passed, results = curve[-1]
+                _append(seen.curves.setdefault(name, [(0.0, 0)]), curve)
+                seen.rates.setdefault(name, []).append(results / passed)
+                bench.log(f"  {what}, {name}: {results:,} results in {passed:.1f} s")
+    pool.unpersist()
+    return seen
+
+
+def _append(whole: Curve, part: Curve) -> None:
+    seconds, results = whole[-1]
+    whole.extend((seconds + at, results + count) for at, count in part)
+
+
+def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
+    """The tuples of the pool over and over, in a fixed order, as fast as they are taken."""
+    session = bench.session
+    numbers = (
+        session.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", bench.rows(ROWS_PER_BATCH, QUICK_ROWS_PER_BATCH))
+        .option("numPartitions", session.sparkContext.defaultParallelism)
+        .load()
+    )
+    chosen = (F.col("value") * 7919 % subject.table.num_rows).alias("id")
+    tuples = numbers.select(chosen).join(F.broadcast(pool), "id")
+    return tuples.select(*subject.table.column_names)
+
+
+def _stream(subject: Subject, mesh: Mesh, source: DataFrame, seconds: float) -> Curve:
+    found = run(mesh, {subject.source: source, **subject.partners}, engine="fabric")
+    meter = _Meter(metrics(found), seconds)
+    with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
+        running = (
+            found.writeStream.foreachBatch(meter.batch)
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        try:
+            patience = monotonic() + MOST_SECONDS
+            while not meter.over.wait(POLL_SECONDS):
+                problem = running.exception()
+                if problem is not None or monotonic() > patience:
+                    raise QueryMeshError(f"the stream stopped: {problem or 'it made no batch'}")
+        finally:
+            running.stop()
+    return meter.curve
+
+
+class _Meter:
+    """The sink: computes each batch, notes when it was done, and lets the rest pass by at the end.
+
+    So the stream can be stopped while no task runs: one would be killed, and say so at length.
+    """
+
+    def __init__(self, live: LiveRun, seconds: float) -> None:
+        self.curve: Curve = []
+        self.over = Event()
+        self._live = live
+        self._seconds = seconds
+        self._started = 0.0
+        self._before = 0
+
+    def batch(self, rows: DataFrame, _: int) -> None:
+        """One batch of results."""
+        if self.over.is_set():
+            return
+        rows.write.format("noop").mode("overwrite").save()
+        now, results = monotonic(), self._live.metrics.rows_out
+        if not self._started:
+            self._started, self._before = now, results
+            return
+        self.curve.append((now - self._started, results - self._before))
+        if self.curve[-1][0] >= self._seconds:
+            self.over.set()
+
+
+def result(figure: str, claim: str, seen: OverTime, note: str) -> Result:
+    """The figure's claim; the paper draws the curves and prints no number."""
+    details = {
+        "time_scale": seen.scale,
+        "seconds": seen.seconds,
+        "results_per_second": seen.rates,
+    }
+    asked = Claim("qm", figure, claim, None)
+    scaled = f"{note}; {seen.seconds:g} s stand for the paper's 60 minutes (1 : {seen.scale:g})"
+    return Result(asked, seen.ratio(QM, SP), seen.ratio(AGAIN, QM), scaled, details)
+
+
+def ready(subject: Subject, rows: int) -> dict[str, Mesh]:
+    """The rivals, trained before the stream starts, as the paper's optimizer is at compile time."""
+    return train_rivals(subject, subject.profile(rows))

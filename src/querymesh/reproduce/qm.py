@@ -1,0 +1,107 @@
+"""`querymesh reproduce qm`: the figures of QM § 6.2 on this engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from querymesh.bench.case import Bench
+from querymesh.bench.real_data import DATA, data_folder
+from querymesh.reproduce import (
+    charts,
+    lab,
+    output_rate,
+    over_time,
+    search_time,
+    sensitivity,
+    starts,
+)
+from querymesh.reproduce.claim import Claim, Result
+from querymesh.reproduce.rivals import QM, Subject
+from querymesh.reproduce.ten_way import SOURCE
+
+Drawing = Callable[[], dict[str, str]]
+
+
+@dataclass
+class Reproduced:
+    """The rows of some figures, and how to draw them: drawing needs an extra, so it comes last."""
+
+    results: list[Result] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+
+    def add(self, other: Reproduced) -> None:
+        """Put another figure's after these."""
+        self.results += other.results
+        self.drawings += other.drawings
+
+
+def figure_10(bench: Bench) -> Reproduced:
+    """10a, 10b, 10c: output rate, time a tuple, overhead."""
+    poisson = output_rate.measure(bench, output_rate.POISSON)
+    uniform = output_rate.measure(bench, output_rate.UNIFORM)
+    bare = output_rate.measure(bench, output_rate.BARE)
+    varied = sensitivity.measure(bench, output_rate.POISSON)
+    overhead = output_rate.overhead_percent(poisson.race.last[QM])
+    return Reproduced(
+        output_rate.results(poisson, uniform, bare, varied),
+        [lambda: charts.rates((poisson, uniform)), lambda: charts.overhead(*overhead)],
+    )
+
+
+def figure_11a(bench: Bench) -> Reproduced:
+    """11a: results over time, the synthetic data."""
+    design = output_rate.POISSON
+    table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
+    subject = Subject(design.query(), SOURCE, table, design.partner_tables())
+    seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")
+    row = over_time.result("11a", "Poisson: results by the end, QM over SP", seen, "whole Spark")
+    return Reproduced([row], [lambda: charts.over_time("11a", seen)])
+
+
+def figure_11b(bench: Bench) -> Reproduced:
+    """11b: results over time, the Lab data; says so where it is not there."""
+    claim = "Lab data: results by the end, QM over SP"
+    folder = data_folder()
+    if folder is None or not lab.available(folder):
+        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+        return Reproduced([Result(Claim("qm", "11b", claim, None), None, None, "no Lab data here")])
+    subject = lab.subject(folder)
+    meshes = over_time.ready(subject, 4000)
+    bench.log(f"  Lab data: {meshes[QM].why}")
+    seen = over_time.watch(bench, subject, meshes, "Lab data")
+    row = over_time.result("11b", claim, seen, "whole Spark, three days of the Lab data")
+    return Reproduced([row], [lambda: charts.over_time("11b", seen)])
+
+
+def figure_12(bench: Bench) -> Reproduced:
+    """12: search time."""
+    times = search_time.measure(bench)
+    return Reproduced(
+        search_time.results(times),
+        [lambda: charts.search_times(times.by_tuples, times.by_operators)],
+    )
+
+
+def figure_13(bench: Bench) -> Reproduced:
+    """13: start solutions."""
+    found = starts.measure(bench)
+    return Reproduced(starts.results(found), [lambda: charts.starts(found)])
+
+
+FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+    "10": figure_10,
+    "11a": figure_11a,
+    "11b": figure_11b,
+    "12": figure_12,
+    "13": figure_13,
+}
+
+
+def reproduce(bench: Bench) -> Reproduced:
+    """Every figure, one after the other."""
+    whole = Reproduced()
+    for name, figure in FIGURES.items():
+        bench.log(f"QM figure {name} …")
+        whole.add(figure(bench))
+    return whole
