@@ -233,3 +233,17 @@ def test_bench_measures_a_case_prints_it_and_writes_json(tmp_path: Path) -> None
     rows = json.loads(target.read_text())
     assert {row["case"] for row in rows} == {"training"}
     assert all(row["value"] > 0 for row in rows)
+
+
+def test_how_to_search_can_be_said_and_a_strategy_that_is_not_there_is_named(folder: Path) -> None:
+    query = folder / "query.sql"
+    said = ("--preset", "table-1", "--search", "simulated-annealing", "--tolerance", "0.5")
+    result = invoke("explain", query, *inputs(folder, "--sample"), *said)
+    assert result.exit_code == 0, result.output
+    assert "over 3 operators, learned from 600 sampled rows" in result.output
+    wrong = invoke("explain", query, *inputs(folder, "--sample"), "--search", "annealing")
+    fails(wrong, 1, "unknown search 'annealing'", "simulated-annealing", "optimal")
+    wrong = invoke("explain", query, *inputs(folder, "--sample"), "--tolerance", "-1")
+    fails(wrong, 1, "tolerance is a share from 0")
+    wrong = invoke("explain", query, *inputs(folder, "--sample"), "--preset", "table-2")
+    fails(wrong, 1, "unknown preset 'table-2'", "table-1, table-3")

@@ -65,6 +65,24 @@ Functions = Annotated[
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
 
 
+Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
+Search = Annotated[
+    str | None,
+    typer.Option(help="iterative-improvement, simulated-annealing or optimal"),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(help="route-driven, content-driven, random-pick, extreme-1 or extreme-n"),
+]
+Tolerance = Annotated[
+    float | None, typer.Option(help="leave orders that cost at most this share more to a lottery")
+]
+Accuracy = Annotated[
+    float | None, typer.Option(help="sample again until the sample foretells this well, as 0.95")
+]
+Seed = Annotated[int, typer.Option(help="of the sample and the search")]
+
+
 class Policy(StrEnum):
     """Who decides the route."""
 
@@ -107,6 +125,13 @@ def run(
     mesh: Annotated[Path | None, typer.Option(help="a saved mesh to run with")] = None,
     functions: Functions = None,
     stream: Annotated[bool, typer.Option("--stream", help="read the source as a stream")] = False,
+    adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
+    preset: Preset = None,
+    search: Search = None,
+    start: Start = None,
+    tolerance: Tolerance = None,
+    accuracy: Accuracy = None,
+    seed: Seed = 0,
 ) -> None:
     """Run a query over files and write what it finds."""
     if stream and checkpoint is None:
@@ -117,6 +142,7 @@ def run(
     style = write_format(output)
     asked = _query(query, functions)
     plan = asked if mesh is None else qm.load(mesh, functions=asked.functions)
+    training = _training(preset, search, start, tolerance, accuracy, seed)
     if isinstance(plan, qm.Mesh) and plan.query.sql.split() != asked.sql.split():
         raise qm.MeshFileError(f"{mesh} was trained for another query: {plan.query.sql}")
     spark = qm.local_session(app_name="querymesh-run")
@@ -133,6 +159,8 @@ def run(
         policy=policy.value,
         engine=engine.value,
         checkpoint=None if checkpoint is None else str(checkpoint),
+        training=training,
+        adapt=adapt,
     )
     _write(result, output, style, checkpoint)
     _tell(result, output)
@@ -145,13 +173,19 @@ def explain(
     html: Annotated[Path | None, typer.Option(help="also write a page with plots")] = None,
     functions: Functions = None,
     save: Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")] = None,
-    seed: Annotated[int, typer.Option(help="of the sample and the search")] = 0,
+    preset: Preset = None,
+    search: Search = None,
+    start: Start = None,
+    tolerance: Tolerance = None,
+    accuracy: Accuracy = None,
+    seed: Seed = 0,
 ) -> None:
     """Train a mesh on samples and show it: the tree, the routes, and what they save."""
     paths = split_inputs(samples)
     asked = _query(query, functions)
+    training = _training(preset, search, start, tolerance, accuracy, seed)
     spark = qm.local_session(app_name="querymesh-explain")
-    mesh = qm.train(asked, _read(spark, paths), seed=seed)
+    mesh = qm.train(asked, _read(spark, paths), seed=seed, training=training)
     out.print(Text(mesh.explain(html=html)), soft_wrap=True)
     for path, what in ((html, "page"), (save, "mesh")):
         if path is not None:
@@ -210,6 +244,22 @@ def doctor() -> None:
             out.print(Text(f"{'':8}remedy: {check.remedy}"))
     if problems:
         raise typer.Exit(1)
+
+
+def _training(
+    preset: str | None,
+    search: str | None,
+    start: str | None,
+    tolerance: float | None,
+    accuracy: float | None,
+    seed: int,
+) -> qm.Training:
+    """The training asked for on the command line; what was not said is the default."""
+    given = {"search": search, "start": start, "tolerance": tolerance, "accuracy": accuracy}
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if preset is None:
+        return qm.Training(seed=seed, **said)
+    return qm.Training.preset(preset, seed=seed, **said)
 
 
 def _query(path: Path, functions: str | None) -> qm.Query:
