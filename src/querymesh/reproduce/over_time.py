@@ -102,7 +102,8 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
 
 
 def _stream(subject: Subject, mesh: Mesh, source: DataFrame, seconds: float) -> Curve:
-    found = run(mesh, {subject.source: source, **subject.partners}, engine="fabric")
+    inputs = {subject.source: source, **subject.partners}
+    found = run(mesh, inputs, engine="fabric", adapt=False)  # else SP would learn, and be SP no more
     meter = _Meter(metrics(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
