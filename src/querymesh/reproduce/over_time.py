@@ -103,7 +103,7 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
 
 def _stream(subject: Subject, mesh: Mesh, source: DataFrame, seconds: float) -> Curve:
     inputs = {subject.source: source, **subject.partners}
-    found = run(mesh, inputs, engine="fabric", adapt=False)  # else SP would learn, and be SP no more
+    found = run(mesh, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
     meter = _Meter(metrics(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
