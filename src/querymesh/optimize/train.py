@@ -91,10 +91,9 @@ class _Found:
     def found_by(self, training: Training) -> str:
         problem = self.problem
         return (
-            f"{name_of(training.search)} from a {name_of(training.start)} start costed "
-            f"{problem.evaluated:,} partitions of {problem.training.size} training tuples as "
-            f"{problem.meshes_costed:,} different meshes, and stopped because "
-            f"{self.solution.stopped or 'it was done'}"
+            f"{name_of(training.search)} from {name_of(training.start)}, {problem.evaluated:,} "
+            f"partitions of {problem.training.size} training tuples as {problem.meshes_costed:,} "
+            f"meshes; {self.solution.stopped or 'it was done'}"
         )
 
 
