@@ -186,6 +186,11 @@ def cases(draw, python=True, lookups=True, most=60) -> Case:
         chosen += draw(st.lists(st.sampled_from(SECTOR_CONDITIONS), max_size=2, unique=True))
         columns += ", t.region, t.weight"
         if draw(st.booleans()):
+            relations.append("Sectors u")
+            chosen.append(("s.g = u.g", "s.g = u.g"))
+            chosen += draw(st.lists(st.just(("t.weight < u.weight",) * 2), max_size=1))
+            columns += ", u.weight AS other_weight"
+        if draw(st.booleans()):
             relations.append("Regions r")
             inputs["Regions"] = draw(tables(REGIONS, 6))
             chosen.append(("r.region = t.region", "r.region = t.region"))

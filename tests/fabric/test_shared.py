@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -161,3 +162,45 @@ def test_results_are_handed_on_before_they_are_too_many():
     pieces = [result.num_rows for result in fabric.run(batch, router)]
     assert len(pieces) > 2
     assert max(pieces) < 2 * MOST_ROWS
+
+
+def test_a_query_that_joins_a_table_twice_has_two_look_ups_of_it():
+    source = rows_of(np.random.default_rng(0), 60)
+    query = qm.query(
+        "SELECT s.id, t.region, u.region AS other FROM Src s, Sectors t, Sectors u "
+        "WHERE s.g = t.g AND s.g = u.g AND t.region < u.region"
+    )
+    (once, again), fabric = run([query, query], {"Src": source, "Sectors": SECTORS})
+    tech = sum(g == "tech" for g in source["g"].to_pylist())
+    assert once == again
+    assert sum(once.values()) == tech
+    assert len(fabric.bound.operators) == 3
+
+
+def test_literals_that_python_takes_for_equal_stay_apart():
+    source = pa.table({"s": ["1", "1", "true", "1.0"]})
+    queries = [
+        qm.query(f"SELECT s FROM Src WHERE s = CAST({literal} AS STRING)")
+        for literal in ("1", "TRUE")
+    ]
+    (ones, trues), _ = run(queries, {"Src": source})
+    assert (sum(ones.values()), sum(trues.values())) == (2, 1)
+
+
+def test_a_lottery_hears_only_of_what_was_evaluated():
+    """Operator 3 is q2's alone: rows that left q2 skip it, and it must not look like a dropper."""
+    source = rows_of(np.random.default_rng(0), 6000)
+    queries = [
+        qm.query("SELECT id FROM Src s WHERE s.a > 3 AND s.id >= 0"),
+        qm.query("SELECT id FROM Src s WHERE s.ok AND s.id > -9"),
+    ]
+    bound = shared(queries, {"Src": source})
+    names = tuple(op.name for op in bound.operators)
+    mesh = replace(
+        untrained_mesh(bound.query, names, bound.precedence), uncertain=(((1, 2, 3, 4),),)
+    )
+    results, fabric = run(queries, {"Src": source}, mesh, batch_rows=50)
+    for index, visits in fabric.metrics.by_operator().items():
+        assert visits.passed <= visits.evaluations <= 6000, index
+    alone = [run([query], {"Src": source})[0][0] for query in queries]
+    assert results == alone

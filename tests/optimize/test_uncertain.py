@@ -10,6 +10,7 @@ import querymesh as qm
 from querymesh.cost.mesh import Overheads
 from querymesh.errors import TrainingError
 from querymesh.optimize.best_route import written_route
+from querymesh.optimize.describe import reach
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.optimize.train import train_mesh
 from querymesh.optimize.training import Training
@@ -93,3 +94,11 @@ def test_without_a_tolerance_a_mesh_is_certain():
     mesh = train_mesh(QUERY, three_classes(), Overheads(0.005, 20.0, 10_000))
     assert mesh.uncertain == ()
     assert mesh.leaf_choices == tuple(map(certain, mesh.leaf_routes))
+
+
+def test_no_order_is_left_open_that_costs_more_than_the_single_route():
+    profile = three_classes()
+    mesh = train_mesh(QUERY, profile, Overheads(0.005, 20.0, 10_000), Training(tolerance=9.0))
+    for steps, rows in zip(mesh.uncertain, reach(profile, mesh.tree), strict=True):
+        here = profile.take(rows)
+        assert dearest_us(steps, here) <= here.realized_us(mesh.single).sum() + 1e-6

@@ -40,11 +40,11 @@ def test_a_run_without_rows_reads_as_in_its_golden_file() -> None:
     agrees(metrics_text(meshes.Metrics(), meshes.untrained()), "metrics_nothing.txt")
 
 
-def test_a_switch_says_from_which_batch_on_and_why():
+def test_a_switch_says_after_which_batch_and_why():
     when = datetime(2026, 1, 2, tzinfo=UTC)
     switch = Switch(2, 41, when, "scan passed 10% and now 90%: 12 -> 9 µs a row", 0.25)
     assert switches_text([switch]) == (
-        "from batch 42 on mesh 2, expected to save 25.0 %: "
+        "after batch 41 mesh 2, expected to save 25.0 %: "
         "scan passed 10% and now 90%: 12 -> 9 µs a row"
     )
     assert switches_text([]) == ""

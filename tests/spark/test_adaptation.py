@@ -1,6 +1,7 @@
 import logging
 import os
 import shutil
+from threading import Event
 from time import perf_counter, sleep
 
 import duckdb
@@ -14,6 +15,7 @@ from simulated_stream import OPPOSITE, OVERHEADS, oracle_evaluations, tuples
 
 import querymesh as qm
 from querymesh.optimize.budget import Ask
+from querymesh.optimize.watch import Look
 from querymesh.spark import task
 from querymesh.spark.adapt import Learner, Setting
 from querymesh.spark.channel import Channel
@@ -229,6 +231,51 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
     out = qm.run(mesh, files.stream(spark), adapt=qm.Adaptation(budget=1.0))
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
+    problems = qm.metrics(out).problems
+    assert any("rows could not be profiled" in problem for problem in problems)
+    assert all("after=" in problem for problem in problems)
+
+
+def test_a_damaged_mesh_in_the_folder_does_not_stop_the_query(spark, tmp_path):
+    files = Files(tmp_path / "in", [OPPOSITE] * 2, rows=500)
+    checkpoint = str(tmp_path / "checkpoint")
+    out = qm.run(trained(OPPOSITE, cost=1.0), files.stream(spark), checkpoint=checkpoint)
+    (folder,) = (tmp_path / "checkpoint" / "querymesh").iterdir()
+    (folder / "mesh-000001.json").write_text("{")
+    drained(out, tmp_path)
+    assert results(spark, tmp_path) == files.expected()
+    live = qm.metrics(out)
+    assert any("mesh-000001.json" in problem for problem in live.problems)
+    assert {version for batch in live.batches for version in batch.versions} == {0}
+
+
+def test_a_checkpoint_that_cannot_hold_meshes_is_named_or_done_without(spark, tmp_path, caplog):
+    files = Files(tmp_path / "in", [OPPOSITE], rows=100)
+    (tmp_path / "file").write_text("no folder")
+    below = str(tmp_path / "file" / "checkpoint")
+    mesh = trained(OPPOSITE, cost=1.0)
+    qm.run(mesh, files.stream(spark), checkpoint=below)
+    assert "does not adapt" in caplog.text
+    with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
+        qm.run(mesh, files.stream(spark), checkpoint=below, adapt=qm.Adaptation())
+    with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
+        qm.run(mesh.query, files.stream(spark), checkpoint=below)
+
+
+def test_a_frame_written_to_two_sinks_keeps_their_batches_apart(spark, tmp_path):
+    files = Files(tmp_path / "in", [OPPOSITE] * 2, rows=500)
+    out = qm.run(trained(OPPOSITE, cost=1.0), files.stream(spark))
+    for sink in ("a", "b"):
+        running = (
+            out.writeStream.format("noop")
+            .option("checkpointLocation", str(tmp_path / sink))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert running.awaitTermination(60)
+    batches = qm.metrics(out).batches
+    assert [(batch.batch_id, batch.rows_in) for batch in batches] == [(0, 500), (1, 500)] * 2
+    assert len({batch.query_id for batch in batches}) == 2
 
 
 def test_adaptation_can_be_turned_off_and_is_not_for_the_native_engine(spark, tmp_path):
@@ -268,6 +315,44 @@ class Reports:
         self.learner.receive(report)
         self.longest = max(getattr(self, "longest", 0.0), perf_counter() - started)
         return self
+
+
+def test_a_mesh_found_for_data_that_is_gone_is_let_go(tmp_path, monkeypatch):
+    """The search takes long, and the data swaps back meanwhile: what it finds fits nothing."""
+    mesh = trained(OPPOSITE, cost=1.0)
+    rng = np.random.default_rng(3)
+    sample = rows_of(tuples(rng, 10, OPPOSITE), rng).append_column("id", pa.array(np.arange(10)))
+    bound = mesh.query.bind({"input": sample.schema})
+    channel = Channel(str(tmp_path / "channel"))
+    channel.open()
+    installed = []
+    setting = Setting(
+        channel, OVERHEADS, qm.Training(), "mesh", [False] * 3, qm.Adaptation(),
+        lambda *what: installed.append(what),
+    )  # fmt: skip
+    learner = Learner(mesh, 0, setting)
+    released = Event()
+    find = Look.finding
+
+    def slowly(look):
+        found = find(look)
+        released.wait(30)
+        return found
+
+    monkeypatch.setattr(Look, "finding", slowly)
+    reports = Reports(learner)
+    for number in range(30):
+        monkeypatch.setattr(task, "_batch_number", lambda number=number: number)
+        passes = SWAPPED if 8 <= number < 18 else OPPOSITE
+        rows = rows_of(tuples(rng, 4000, passes), rng)
+        rows = rows.append_column("id", pa.array(np.arange(4000)))
+        list(FabricTask(bound, mesh, reports, {}, channel=channel)(iter(rows.to_batches())))
+        sleep(0.03)
+    assert installed == []
+    assert learner._searching, "a search is under way, begun while the data was swapped"
+    released.set()
+    sleep(1.0)
+    assert installed == []
 
 
 class SlowChannel(Channel):

@@ -1,3 +1,5 @@
+import gc
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -47,7 +49,7 @@ def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
     with qm.run(queries(), inputs, training=SMALL) as results:
         counts = [out.count() for out in results]
         live = qm.metrics(results[0])
-        assert qm.metrics(results[2]) is live
+        assert qm.metrics(results[2]) is qm.metrics(results) is live
         assert live.metrics.rows_in == 3000, "one pass for all three"
         assert live.metrics.rows_out == sum(counts)
         names = [operator.name for operator in live.mesh.operators]
@@ -113,6 +115,12 @@ def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
         qm.run(["SELECT * FROM Src"], source)
     with pytest.raises(qm.QueryMeshError, match="there is no query to run"):
         qm.run([], source)
+    with pytest.raises(qm.QueryMeshError, match=r"given as qm\.query"):
+        qm.run("SELECT * FROM Src", source)
+    with pytest.raises(qm.QueryMeshError, match="learned together by run"):
+        qm.train(queries(), inputs)
+    with pytest.raises(qm.TrainingError, match="route search of their own"):
+        qm.run(queries(), inputs, training=qm.Training(route_search="rank"))
     with pytest.raises(qm.SchemaError, match="no input for relation 'Sectors'"):
         qm.run(queries(), {"Src": source})
     with (
@@ -120,6 +128,27 @@ def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
         pytest.raises(qm.QueryMeshError, match="write_each is for streams"),
     ):
         results.write_each(print)
+
+
+def test_the_kept_result_is_let_go_with_the_last_of_its_frames(spark, inputs):
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = len(kept())
+    first, second, _ = qm.run(queries(), inputs, training=SMALL)
+    assert first.count() + second.count() > 0
+    assert len(kept()) == before + 1, "while a frame is there, so is the result"
+    del first, second, _
+    gc.collect()
+    assert len(kept()) == before
+
+
+def test_a_mesh_of_several_queries_can_be_read_but_not_saved(inputs, tmp_path):
+    with qm.run(iter(queries()[:2]), inputs, training=SMALL) as results:
+        mesh = qm.metrics(results).mesh
+    assert "is_even [q1, q2]" in mesh.explain()
+    with pytest.raises(qm.UnsupportedError, match="not saved"):
+        mesh.save(tmp_path / "mesh.json")
+    with pytest.raises(qm.UnsupportedError, match="several queries in one pass"):
+        qm.run(mesh, inputs)
 
 
 def test_a_query_without_conditions_may_share_too(spark):

@@ -105,9 +105,11 @@ class Fabric:
         chosen = router.choose(ruster)
         index = chosen.token.top
         visits = self.metrics.visits[router.version, ruster.leaf, index]
-        before = visits.passed  # no other ruster of this leaf visits it until this one is done
+        # No other ruster of this leaf visits the operator until this one is done.
+        evaluated, passed = visits.evaluations, visits.passed
         yield from self._visit(chosen, router.version)
-        router.learn(ruster, index, visits.passed - before)
+        if visits.evaluations > evaluated:
+            router.learn(ruster, index, visits.evaluations - evaluated, visits.passed - passed)
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top

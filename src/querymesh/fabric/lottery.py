@@ -1,14 +1,16 @@
 """Lotteries: how a ruster on an uncertain route finds its next operator (QM § 5.4).
 
 Each place where a choice must be made has a wheel of its own: the subset of the data (the leaf) and
-the operators still to choose from. Slices start equal. What a chosen operator drops of the tuples
-it got is recorded for that wheel, and its slice grows with what it drops per microsecond::
+the operators still to choose from (and, of queries that share a pass, those still served). Slices
+start equal. What a chosen operator drops of the tuples it got is recorded for that wheel, and its
+slice grows with what it drops per microsecond::
 
     wheel of leaf 2, choosing from 3|1         operator 3 dropped 60 % at 2 us, 1 dropped 10 %
       [======3======|======1======]     ->       [==========3==========|=1=]
 
 No slice falls below a floor, and old draws are forgotten, so a wheel can turn back. The paper looks
-at the selectivity alone; dividing by the operator's cost (as trained) prefers what saves time.
+at the selectivity alone; dividing by the operator's cost (as trained) prefers what saves time. On
+Spark every Python worker has wheels of its own, which last from batch to batch.
 """
 
 from __future__ import annotations
@@ -28,6 +30,12 @@ LEAST_DROPPED = 0.01
 """An operator that drops nothing, or multiplies rows, counts as dropping this share."""
 
 
+Place = tuple[int, frozenset[int], int]
+"""The leaf, the operators of the choice, and the mask of queries the tuples still serve."""
+
+Seed = int | tuple[int, ...]
+
+
 @dataclass
 class _Seen:
     arrived: float = 0.0
@@ -37,30 +45,27 @@ class _Seen:
 class Lottery:
     """The wheels of one mesh. Seeded: the same rusters in the same order draw the same."""
 
-    def __init__(self, cost_us: Sequence[float], seed: int = 0) -> None:
+    def __init__(self, cost_us: Sequence[float], seed: Seed = 0) -> None:
         self._cost_us = [cost if cost > 0 else 1.0 for cost in cost_us]
         self._rng = np.random.default_rng(seed)
-        self._wheels: dict[tuple[int, frozenset[int]], dict[int, _Seen]] = {}
+        self._wheels: dict[Place, dict[int, _Seen]] = {}
 
-    def draw(self, leaf: int, choices: Sequence[int], among: frozenset[int]) -> int:
-        """One of `choices`; `among` is the whole choice the ruster stands before, its place."""
-        slices = self.slices(leaf, choices, among)
-        return int(self._rng.choice(list(choices), p=slices))
+    def draw(self, place: Place, choices: Sequence[int]) -> int:
+        """One of the choices that may come next at this place."""
+        return int(self._rng.choice(list(choices), p=self.slices(place, choices)))
 
-    def learn(
-        self, leaf: int, among: frozenset[int], index: int, arrived: int, passed: int
-    ) -> None:
+    def learn(self, place: Place, index: int, arrived: int, passed: int) -> None:
         """Record what the operator chosen at this place did with the tuples it got."""
-        seen = self._wheels.setdefault((leaf, among), {}).setdefault(index, _Seen())
+        seen = self._wheels.setdefault(place, {}).setdefault(index, _Seen())
         seen.arrived += arrived
         seen.passed += passed
         if seen.arrived > REMEMBERED_ROWS:
             seen.arrived /= 2
             seen.passed /= 2
 
-    def slices(self, leaf: int, choices: Sequence[int], among: frozenset[int]) -> list[float]:
+    def slices(self, place: Place, choices: Sequence[int]) -> list[float]:
         """The wheel at a place: each choice's probability. Equal as long as nothing is known."""
-        wheel = self._wheels.get((leaf, among), {})
+        wheel = self._wheels.get(place, {})
         scores = {
             index: max(1.0 - wheel[index].passed / wheel[index].arrived, LEAST_DROPPED)
             / self._cost_us[index - 1]

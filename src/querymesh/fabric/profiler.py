@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from time import perf_counter
 
 import numpy as np
@@ -46,7 +46,18 @@ def profile_sample(
     what those let through, and its outcome is rows out per row that reached it. A declared
     `cost=` of a predicate replaces the measured time.
     """
+    return profile_counted(bound, sample, tables, on_error)[0]
+
+
+def profile_counted(
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable] | None = None,
+    on_error: str = "raise",
+) -> tuple[Profile, int]:
+    """As `profile_sample`, and the evaluations it took: timing asks an operator more than once."""
     fabric = Fabric(bound, tables, on_error)
+    modules = tuple(map(_Counted, fabric.modules))
     window = fabric.window(one_batch(sample))
     everything = Ruster(window, np.arange(window.rows), RouteToken(()))
     reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
@@ -55,8 +66,8 @@ def profile_sample(
     drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
     for index in order:
         operator = bound.operators[index - 1]
-        before = _after_guards(operator, order, reached, fabric.modules)
-        module = fabric.modules[index - 1]
+        before = _after_guards(operator, order, reached, modules)
+        module = modules[index - 1]
         after, seconds = _timed(module, before)
         outcomes[:, index - 1] = _rows_out_per_row_in(before, after, window.rows)
         declared = declared_cost(operator, bound)
@@ -68,7 +79,21 @@ def profile_sample(
             costs = (_us_a_row(seconds, before),) * 2
         drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
     names = tuple(operator.name for operator in bound.operators)
-    return Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
+    profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
+    return profile, sum(module.evaluations for module in modules)
+
+
+class _Counted:
+    """A module that counts the rows it is asked about."""
+
+    def __init__(self, module: Module) -> None:
+        self.errors = 0
+        self.evaluations = 0
+        self._module = module
+
+    def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        self.evaluations += len(ruster)
+        yield from self._module.process(ruster)
 
 
 def profile_outcomes(

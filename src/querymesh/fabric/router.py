@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from querymesh.classify.tree import leaves_of
-from querymesh.fabric.lottery import Lottery
+from querymesh.fabric.lottery import Lottery, Place, Seed
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import token_of
 from querymesh.optimize.mesh import Mesh
@@ -28,7 +28,7 @@ class Router(Protocol):
         """The ruster with its next operator on top of its token, where that was left open."""
         return ruster
 
-    def learn(self, before: Ruster, index: int, passed: int) -> None:
+    def learn(self, before: Ruster, index: int, evaluated: int, passed: int) -> None:
         """Hear what the operator chosen for a ruster let through."""
         return
 
@@ -41,7 +41,7 @@ class MeshRouter(Router):
     the mesh's `least_ruster` travel with the window's largest: any route gives the same result.
     """
 
-    def __init__(self, mesh: Mesh, version: int = 0, seed: int = 0) -> None:
+    def __init__(self, mesh: Mesh, version: int = 0, seed: Seed = 0) -> None:
         self.mesh = mesh
         self.version = version
         self.window = mesh.window
@@ -64,13 +64,17 @@ class MeshRouter(Router):
         """Draw the next operator among those whose predecessors are done."""
         choices = ruster.token.choices
         ready = [k for k in choices if not self.mesh.operators[k - 1].after & set(choices)]
-        drawn = self.lottery.draw(ruster.leaf, ready, frozenset(choices))
+        drawn = self.lottery.draw(_place(ruster), ready)
         return replace(ruster, token=ruster.token.choose(drawn))
 
-    def learn(self, before: Ruster, index: int, passed: int) -> None:
+    def learn(self, before: Ruster, index: int, evaluated: int, passed: int) -> None:
         """Adjust the wheel the operator was drawn from."""
-        among = frozenset(before.token.choices)
-        self.lottery.learn(before.leaf, among, index, len(before), passed)
+        self.lottery.learn(_place(before), index, evaluated, passed)
+
+
+def _place(ruster: Ruster) -> Place:
+    """Where a choice is made: the leaf, what there is to choose from, and the queries served."""
+    return ruster.leaf, frozenset(ruster.token.choices), ruster.token.serves
 
 
 def _least(rusters: list[Ruster], least: int) -> list[Ruster]:

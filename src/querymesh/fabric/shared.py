@@ -86,6 +86,14 @@ class SharedFabric(Fabric):
         self._known = {}
         return super()._travel(window, _ForAll(router, self.bound.everyone))
 
+    def _drawn(self, ruster: Ruster, router: Router) -> Iterator[Ruster]:
+        token = ruster.token
+        for index in token.choices:
+            if not token.serves & self.bound.serves[index - 1]:
+                yield replace(ruster, token=token.choose(index).pop())  # nobody asks for it
+                return
+        yield from super()._drawn(ruster, router)
+
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top
         served = self.bound.serves[index - 1]
@@ -100,7 +108,6 @@ class SharedFabric(Fabric):
         starts, counts = self._answers(index, ruster, visits)
         if isinstance(module, FilterModule):
             passed = counts > 0
-            visits.passed += int(passed.sum())
             out = [ruster.keep(passed)]
             if others and not passed.all():
                 out.append(_serving(ruster.pick(np.flatnonzero(~passed)), others))
@@ -109,7 +116,6 @@ class SharedFabric(Fabric):
             return
         assert isinstance(module, LookupModule)
         for joined in module.joined(ruster, starts, counts):
-            visits.passed += len(joined)
             visits.seconds += perf_counter() - started
             if len(joined):
                 yield _serving(joined, mine)
@@ -142,6 +148,7 @@ class SharedFabric(Fabric):
             assert isinstance(module, FilterModule)
             passed = module.verdict(ruster).astype(np.int64)
             answers = passed, passed
+        visits.passed += int(answers[1].sum())
         visits.errors += module.errors - before
         return answers
 

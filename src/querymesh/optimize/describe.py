@@ -13,7 +13,15 @@ import numpy as np
 from querymesh.classify.attributes import LeftOut, one_piece
 from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.mesh import LeafCost, Overheads, mesh_cost_us
-from querymesh.optimize.best_route import ROUTE_SEARCHES, RouteSearch, Subset, auto, written_route
+from querymesh.errors import TrainingError
+from querymesh.optimize.best_route import (
+    ROUTE_SEARCHES,
+    RouteSearch,
+    Subset,
+    auto,
+    checked_route,
+    written_route,
+)
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.shared_route import SharedRoutes
 from querymesh.optimize.training import Training, chosen
@@ -24,8 +32,13 @@ from querymesh.stats.profile import Floats, Ints, Profile, Route
 
 def route_search_for(profile: Profile, training: Training) -> RouteSearch:
     """The route search asked for; queries that share one pass have one of their own."""
-    asked = chosen("route search", training.route_search, ROUTE_SEARCHES)
-    return SharedRoutes(profile.serves) if profile.serves else asked
+    if not profile.serves:
+        return chosen("route search", training.route_search, ROUTE_SEARCHES)
+    if training.route_search != "auto":
+        raise TrainingError(
+            "queries that share one pass have a route search of their own: leave route_search out"
+        )
+    return SharedRoutes(profile.serves)
 
 
 def best_single(profile: Profile, route_search: RouteSearch = auto) -> Route:
@@ -34,7 +47,8 @@ def best_single(profile: Profile, route_search: RouteSearch = auto) -> Route:
         return ()
     if profile.serves:
         route_search = SharedRoutes(profile.serves)
-    return route_search(Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after))
+    everyone = Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)
+    return checked_route(route_search, everyone)
 
 
 def costs_us(
@@ -135,7 +149,7 @@ def leave_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:
     if tolerance == 0:
         return mesh
     uncertain = tuple(
-        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance)
+        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance, mesh.single)
         for route, rows in zip(mesh.leaf_routes, reach(profile, mesh.tree), strict=True)
     )
     return replace(mesh, uncertain=uncertain)

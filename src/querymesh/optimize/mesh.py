@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Tree, leaves
 from querymesh.cost.mesh import WINDOW
+from querymesh.errors import UnsupportedError
 from querymesh.optimize.uncertain import UncertainRoute, certain
 from querymesh.query.model import Query
 from querymesh.stats.profile import Route
@@ -117,6 +118,10 @@ class Mesh:
         """Write the mesh as JSON; `querymesh.load` reads it back."""
         from querymesh.optimize.mesh_file import save_mesh
 
+        if self.query.outputs == ():
+            raise UnsupportedError(
+                "a mesh of several queries in one pass is not saved: run([...]) learns it anew"
+            )
         save_mesh(self, path)
 
     def __str__(self) -> str:

@@ -35,14 +35,20 @@ def uncertain_text(route: UncertainRoute, joiner: str = ", ") -> str:
     return joiner.join("|".join(map(str, choice)) for choice in route)
 
 
-def uncertain_route(route: Route, profile: Profile, tolerance: float) -> UncertainRoute:
+def uncertain_route(
+    route: Route, profile: Profile, tolerance: float, single: Route | None = None
+) -> UncertainRoute:
     """The route with as many choices left open as the tolerance allows, for these tuples.
 
     Adjacent choices are joined, each time the two whose dearest order costs least. A tolerance of 0
-    leaves the route as it is: no two costs differ by less than nothing.
+    leaves the route as it is: no two costs differ by less than nothing. However large it is, no
+    order is left open that costs more than the route `single` would, where one is given that does.
     """
     steps = certain(route)
-    limit = (1.0 + tolerance) * float(profile.realized_us(route).sum())
+    own = float(profile.realized_us(route).sum())
+    limit = (1.0 + tolerance) * own
+    if single is not None and single != route:
+        limit = min(limit, max(own, float(profile.realized_us(single).sum())))
     while True:
         joined = [
             (*steps[:k], steps[k] + steps[k + 1], *steps[k + 2 :])

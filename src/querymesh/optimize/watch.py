@@ -81,6 +81,7 @@ class Look:
     policy: str
     changed: str
     thorough: bool
+    epoch: int = 0
 
     def finding(self) -> Finding | None:
         """A mesh that beats the running one beyond doubt, and says why; or None."""
@@ -104,6 +105,7 @@ class Look:
 class Watch:
     """Watches one mesh after another on one stream.
 
+    `epoch` counts the changes so far: what was found on data of an earlier one is out of date.
     `measured` tells which operators' costs are times (and not declared); `profile` is what the mesh
     was trained on, where it is at hand.
     """
@@ -133,6 +135,7 @@ class Watch:
             self._recent.add(profile)
         self._wanted = 0
         self._changed: list[str] = []
+        self.epoch = 0
         self._next_look = self._recent.added + LEAST_ROWS
         self._next_search = max(2 * self._recent.added, LEAST_ROWS)
         self.ask = Ask()
@@ -156,6 +159,7 @@ class Watch:
 
     def _alarm(self, shifts: list[Shift]) -> None:
         """The data changed: what was profiled before tells of the past."""
+        self.epoch += 1
         largest = max(shifts, key=lambda shift: abs(shift.now - shift.before))
         self._changed = [_shift_text(largest, self._mesh)]
         self._recent.forget()
@@ -186,7 +190,13 @@ class Watch:
             self._policy,
             "; ".join(self._changed),
             thorough,
+            self.epoch,
         )
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether something changed that no mesh has answered yet."""
+        return bool(self._changed)
 
     def installed(self, mesh: Mesh) -> None:
         """Watch another mesh from now on."""

@@ -15,6 +15,7 @@ that one query guards with `after=` and another does not is two operators.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -125,10 +126,12 @@ class _Sharing:
         self.serves: list[int] = []
         self.static_filters: dict[str, tuple[Expr, ...]] = {}
         self._index: dict[object, int] = {}
+        self._asked: Counter[object] = Counter()
 
     def add(self, number: int, bound: BoundQuery) -> BoundQuery:
         """Take in a query; what it becomes in the common names."""
         names = _Names({bound.source.alias: self.source.alias}, self._functions(bound))
+        self._asked.clear()
         common: dict[int, int] = {}
         waiting = list(bound.operators)
         while waiting:
@@ -159,18 +162,22 @@ class _Sharing:
         """The common index of a query's operator, new or known."""
         if isinstance(operator, Filter):
             expr = names(operator.expr)
-            found = self._index.get((expr, after))
-            if found is None:
-                found = self._new(replace(operator, expr=expr, after=after))
-                self._index[expr, after] = found
-            return found
+            key = (repr(expr), after)  # as text, because 1, 1.0 and TRUE are equal in Python
+            if key not in self._index:
+                self._index[key] = self._new(replace(operator, expr=expr, after=after))
+            return self._index[key]
         relation = next(r for r in bound.query.relations if r.alias == operator.relation)
         inside = names.with_alias(operator.relation, "")
-        conditions = tuple(inside(e) for e in bound.static_filters.get(operator.relation, ()))
-        keys = tuple(
-            zip(map(names, operator.probe_keys), map(inside, operator.build_keys), strict=True)
+        conditions = frozenset(
+            repr(inside(e)) for e in bound.static_filters.get(operator.relation, ())
         )
-        meaning = (relation.name.lower(), frozenset(keys), frozenset(conditions), after)
+        keys = frozenset(
+            (repr(names(probe)), repr(inside(build)))
+            for probe, build in zip(operator.probe_keys, operator.build_keys, strict=True)
+        )
+        same = (relation.name.lower(), keys, conditions, after)
+        self._asked[same] += 1  # a query that joins a table twice has two look-ups of it
+        meaning = (same, self._asked[same])
         found = self._index.get(meaning)
         if found is None:
             alias = self._alias(operator.relation)

@@ -25,7 +25,7 @@ def metrics_text(metrics: Metrics, mesh: Mesh, version: int | None = None) -> st
 def switches_text(switches: Sequence[Switch]) -> str:
     """When a running stream went over to another mesh, and why; one line each."""
     return "\n".join(
-        f"from batch {switch.batch + 1} on mesh {switch.version}, expected to save "
+        f"after batch {switch.batch} mesh {switch.version}, expected to save "
         f"{percent(switch.saving)}: {switch.reason}"
         for switch in switches
     )

@@ -19,6 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from querymesh.stats.costs import Timing
 from querymesh.stats.profile import Profile
 
 log = logging.getLogger("querymesh")
+
+REST = 20.0
+"""After a search, none without cause for so many times as long as it took: 5 % of a core."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,15 @@ class _Batch:
     """The reports of one micro-batch so far."""
 
     number: int | None
+    query: str | None = None
     tasks: int = 0
     metrics: Metrics = field(default_factory=Metrics)
     profiles: list[Profile] = field(default_factory=list)
     asked_evaluations: int = 0
+
+    @property
+    def key(self) -> tuple[str | None, int | None]:
+        return self.query, self.number
 
     def add(self, report: Report) -> None:
         self.tasks += 1
@@ -86,7 +95,9 @@ class Learner:
         self._searching = False
         self._batch: _Batch | None = None
         self._tasks = self._tasks_before = 0
-        self._closed: int | None = None
+        self._closed: tuple[str | None, int | None] | None = None
+        self._newest = -1
+        self._rest_until = 0.0
         self._said = False
         self._profiles: list[Profile] = []
         self._watch: Watch | None = None
@@ -119,19 +130,20 @@ class Learner:
 
     def _take(self, report: Report) -> None:
         """Add a report to its batch; a batch with as many tasks as the last is taken as whole."""
+        self._newest = max(self._newest, -1 if report.batch is None else report.batch)
         if self._watch is None:
             self._gather(report.profiles)
             return
-        if self._batch is not None and self._batch.number != report.batch:
+        if self._batch is not None and self._batch.key != (report.query, report.batch):
             self._tasks_before, self._tasks = self._tasks, 0
             self._close()
         if self._batch is None:
-            self._batch = _Batch(report.batch)
+            self._batch = _Batch(report.batch, report.query)
         self._batch.add(report)
         self._tasks += 1
         if report.batch is None or self._tasks == self._tasks_before:
             self._close()
-            self._batch = _Batch(report.batch)
+            self._batch = _Batch(report.batch, report.query)
 
     def _close(self) -> None:
         batch, self._batch = self._batch, None
@@ -140,11 +152,12 @@ class Learner:
         with self._lock:
             self._watch.observe(self._observation(batch))
             ask = self._watch.ask
-            look = None if self._searching else self._watch.look()
+            rested = self._watch.alarmed or monotonic() >= self._rest_until
+            look = self._watch.look() if rested and not self._searching else None
             self._searching = self._searching or look is not None
         if look is not None:
-            self._thread(self._search, look, batch.number or 0)
-        late, self._closed = batch.number == self._closed, batch.number
+            self._thread(self._search, look)
+        late, self._closed = batch.key == self._closed, batch.key
         if ask != self._asked and not late:  # the next batch may have begun, and is asked already
             self._ask_number += 1
             self._asked = ask
@@ -193,6 +206,12 @@ class Learner:
             profile = join_profiles(self._profiles)
             mesh = train_mesh(self._mesh.query, profile, how.overheads, how.training, how.policy)
             self._install(mesh, None)
+            asked = how.training.accuracy
+            if asked is not None and not mesh.accuracy >= asked:
+                log.warning(
+                    "accuracy %g was asked for, and the %d rows a stream learns from first have "
+                    "%.3f: it goes on with their mesh", asked, profile.rows, mesh.accuracy,
+                )  # fmt: skip
             log.info("mesh %d learned from %d rows: %s", self._version, profile.rows, mesh.why)
             with self._lock:
                 self._start_watching(profile)
@@ -205,19 +224,24 @@ class Learner:
             self._searching = False
             self.done.set()
 
-    def _search(self, look: Look, batch: int) -> None:
+    def _search(self, look: Look) -> None:
+        started = monotonic()
         try:
             finding = look.finding()
             if finding is None or self._watch is None:
                 return
-            switch = look.switch(finding, self._version + 1, batch)
+            if look.epoch != self._watch.epoch:
+                log.info("the data changed again while a mesh was searched for: it is let go")
+                return
+            switch = look.switch(finding, self._version + 1, self._newest)
             self._install(finding.mesh, switch)
-            log.info("mesh %d from batch %d on: %s", switch.version, batch + 1, switch.reason)
+            log.info("mesh %d after batch %d: %s", switch.version, switch.batch, switch.reason)
         except OSError as problem:
             self._unheard(problem)
         except Exception:
             log.exception("no better mesh could be searched for; the query goes on")
         finally:
+            self._rest_until = monotonic() + REST * (monotonic() - started)
             self._searching = False
 
     def _install(self, mesh: Mesh, switch: Switch | None) -> None:

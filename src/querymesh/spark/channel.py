@@ -2,9 +2,9 @@
 
 The plan of a streaming query is fixed when it starts, and so is the function it sends to its tasks.
 The mesh is therefore not in the function but in a folder: the driver writes `mesh-000001.json`,
-`mesh-000002.json`, … each complete before it has its name; a task looks for the newest when a batch
-begins. That is the paper's pointer re-assignment (QM § 5.3): between batches, no restart, and old
-and new may be in flight together, since any mesh gives the same result. In the same way
+`mesh-000002.json`, … each complete before it has its name; a task looks for the newest when it
+begins. That is the paper's pointer re-assignment (QM § 5.3): no restart, and old and new may be in
+flight together, also in one batch, since any mesh gives the same result. In the same way
 `ask-000001.json`, … tell the tasks how many rows to profile. Of each kind the last few are kept.
 
 The folder lies under the query's checkpoint, so a restarted query goes on with what it learned.

@@ -69,9 +69,9 @@ def _by_name(every: Sequence[str], given: Data | Inputs) -> dict[str, Data]:
 
 
 def static_tables(bound: BoundQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:
-    """The look-up tables, whole, by alias."""
-    return {
-        alias: conform(whole_table(data[alias], alias), bound.schemas[alias])
-        for alias in data
-        if alias != bound.source.alias
-    }
+    """The look-up tables, whole, by alias; a table of several aliases is collected once."""
+    collected: dict[int, pa.Table] = {}
+    for alias, given in data.items():
+        if alias != bound.source.alias and id(given) not in collected:
+            collected[id(given)] = conform(whole_table(given, alias), bound.schemas[alias])
+    return {a: collected[id(given)] for a, given in data.items() if a != bound.source.alias}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 import weakref
 from collections import OrderedDict
@@ -16,14 +17,19 @@ from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.watch import Switch
 from querymesh.spark.adapt import Learner, Setting
 from querymesh.spark.reports import Report
+from querymesh.spark.shared import Results
 
 KEPT_BATCHES = 1000
+KEPT_PROBLEMS = 20
+
+log = logging.getLogger("querymesh")
 
 
 @dataclass
 class Batch:
     """What one micro-batch of a stream did; `versions` are those of the meshes it ran on."""
 
+    query_id: str | None
     batch_id: int
     rows_in: int = 0
     rows_out: int = 0
@@ -43,7 +49,9 @@ class Batch:
 class LiveRun:
     """Metrics and mesh of one `where` or `run`; see `querymesh.metrics`.
 
-    `versions` are the meshes so far, `switches` when and why a running stream went over to another.
+    `versions` are the meshes so far, `switches` when and why a running stream went over to another,
+    `problems` what went wrong beside the query and did not stop it. A DataFrame written to several
+    sinks is several streams; their figures add up, and `batches` tells them apart by `query_id`.
     """
 
     def __init__(self, mesh: Mesh, engine: str, policy: str) -> None:
@@ -52,7 +60,8 @@ class LiveRun:
         self._metrics = Metrics()
         self.versions: list[tuple[int, Mesh]] = [(0, mesh)]
         self.switches: list[Switch] = []
-        self._batches: OrderedDict[int, Batch] = OrderedDict()
+        self.problems: list[str] = []
+        self._batches: OrderedDict[tuple[str | None, int], Batch] = OrderedDict()
         self._learner: Learner | None = None
         self._lock = threading.Lock()
 
@@ -88,8 +97,13 @@ class LiveRun:
         """Take in a task's report."""
         with self._lock:
             self._metrics.add(report.metrics)
+            for problem in report.problems:
+                if problem not in self.problems and len(self.problems) < KEPT_PROBLEMS:
+                    self.problems.append(problem)
+                    log.warning("%s; the query goes on", problem)
             if report.batch is not None:
-                self._batches.setdefault(report.batch, Batch(report.batch)).add(report.metrics)
+                key = report.query, report.batch
+                self._batches.setdefault(key, Batch(*key)).add(report.metrics)
                 while len(self._batches) > KEPT_BATCHES:
                     self._batches.popitem(last=False)
         if self._learner is not None:
@@ -100,15 +114,15 @@ class LiveRun:
         return self._learner is None or self._learner.done.wait(seconds)
 
 
-_runs: weakref.WeakKeyDictionary[DataFrame, LiveRun] = weakref.WeakKeyDictionary()
+_runs: weakref.WeakKeyDictionary[DataFrame | Results, LiveRun] = weakref.WeakKeyDictionary()
 
 
-def remember(out: DataFrame, run: LiveRun) -> None:
+def remember(out: DataFrame | Results, run: LiveRun) -> None:
     """Let `metrics` find the run of this DataFrame."""
     _runs[out] = run
 
 
-def metrics(out: DataFrame) -> LiveRun:
+def metrics(out: DataFrame | Results) -> LiveRun:
     """The run behind a DataFrame that `where` or `run` returned: metrics so far, mesh, engine.
 
     It belongs to that very DataFrame, not to what is derived from it, and adds up every execution.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.fabric.lookup_table import LookupTable
-from querymesh.fabric.profiler import profile_outcomes, profile_sample
+from querymesh.fabric.profiler import profile_counted, profile_outcomes
 from querymesh.optimize.budget import rows_to_profile
 from querymesh.query.model import BoundQuery
 from querymesh.spark.reports import Report
-
-log = logging.getLogger("querymesh")
 
 
 @dataclass
@@ -51,16 +48,21 @@ class Profiling:
         self.most -= len(rows)
         try:
             self._profile(pa.Table.from_batches([batch.take(pa.array(rows))]))
-        except Exception:
-            log.exception("rows could not be profiled; the query goes on")
+        except Exception as problem:
+            spent = len(rows) * len(self.bound.operators)  # at most
+            self.report.metrics.profile_evaluations += spent
+            self.report.asked_evaluations += 0 if self.timed else spent
+            self.report.problems.append(
+                f"rows could not be profiled, so the mesh is not learned from them ({problem}). "
+                "If a function may only meet what another condition lets through, say so by after="
+            )
             self.share = 0.0
 
     def _profile(self, sample: pa.Table) -> None:
         started = perf_counter()
         args = (self.bound, sample, self.tables, self.on_error)
         if self.timed:
-            profile = profile_sample(*args)
-            evaluations = profile.rows * profile.operators
+            profile, evaluations = profile_counted(*args)
         else:
             profile, evaluations = profile_outcomes(*args)
             self.report.asked_evaluations += evaluations

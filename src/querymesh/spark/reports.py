@@ -18,14 +18,17 @@ from querymesh.stats.profile import Floats, Profile
 class Report:
     """One task's report. Profiles travel as plain Arrow and numpy.
 
-    `batch` is the micro-batch of a stream; `asked_evaluations` those made for profiling while the
-    query runs, as against those for learning a first mesh.
+    `query` and `batch` are those of a stream; `asked_evaluations` those made for profiling while
+    the query runs, as against those for learning a first mesh; `problems` what went wrong beside
+    the query and did not stop it.
     """
 
     metrics: Metrics
     profiles: list[Profile] = field(default_factory=list)
     batch: int | None = None
+    query: str | None = None
     asked_evaluations: int = 0
+    problems: list[str] = field(default_factory=list)
 
     def add_profile(self, profile: Profile) -> None:
         """Add a profiled sample."""
@@ -36,6 +39,7 @@ class Report:
         self.metrics.add(other.metrics)
         self.profiles += other.profiles
         self.asked_evaluations += other.asked_evaluations
+        self.problems += other.problems
 
 
 class Receiver(Protocol):

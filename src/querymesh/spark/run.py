@@ -107,11 +107,17 @@ def run(
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
     bound: BoundQuery
+    if isinstance(mesh_or_query, str):
+        raise QueryMeshError('a query is given as qm.query("SELECT ..."), not as bare text')
+    if isinstance(mesh_or_query, Mesh) and mesh_or_query.query.outputs == ():
+        raise UnsupportedError(
+            "this mesh is of several queries in one pass: run the list of them, which learns it"
+        )
     if isinstance(mesh_or_query, Mesh | Query):
         query = mesh_or_query.query if isinstance(mesh_or_query, Mesh) else mesh_or_query
         bound, data = bind_inputs(query, inputs)
     else:
-        bound, data = bind_shared(mesh_or_query, inputs)
+        bound, data = bind_shared(tuple(mesh_or_query), inputs)
     source = data[bound.source.alias]
     if not isinstance(source, DataFrame):
         raise SchemaError(
@@ -121,6 +127,11 @@ def run(
     training = training or Training()
     adaptation = _adaptation(adapt)
     suited = engine_for(engine, bound)
+    if isinstance(adapt, Adaptation):
+        if not source.isStreaming:
+            log.warning("adapt= is for streams: a batch keeps the mesh its sample gave it")
+        elif engine == "auto":
+            suited = "fabric"  # before training, which times operators where they will run
     if isinstance(mesh_or_query, Mesh):
         mesh = fitting(mesh_or_query, bound)
         mesh = as_single(mesh) if policy == "single" else mesh
@@ -155,7 +166,7 @@ def run(
     if not isinstance(bound, SharedQuery):
         return out
     results = Results(out, len(bound.parts))
-    for each in results:
+    for each in (results, *results):
         remember(each, live)
     return results
 
@@ -183,9 +194,9 @@ def _run_fabric(
     context = source.sparkSession.sparkContext
     run_name = uuid4().hex
     deliver_to(run_name, live, keep=source.isStreaming)
-    sent = {
-        alias: context.broadcast(_ipc(table)) for alias, table in static_tables(bound, data).items()
-    }
+    tables = static_tables(bound, data)
+    broadcasts = {id(table): context.broadcast(_ipc(table)) for table in tables.values()}
+    sent = {alias: broadcasts[id(table)] for alias, table in tables.items()}
     task = FabricTask(
         bound,
         live.mesh,
@@ -197,10 +208,7 @@ def _run_fabric(
         name=run_name,
     )
     if channel is not None:
-        if learned := channel.open():
-            mesh = channel.read(learned, bound.query)
-            live.versions.append((learned, fitting(mesh, bound)))
-        elif live.mesh.sample_rows == 0:
+        if live.mesh.sample_rows == 0:
             share = training.sample_rows // (2 * context.defaultParallelism)
             task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
         if adaptation is not None or live.mesh.sample_rows == 0:
@@ -224,9 +232,10 @@ def _channel(
     checkpoint: str | None,
     adapt: bool | Adaptation,
 ) -> Channel | None:
-    """The channel of a stream that learns or adapts; None where the mesh stays as it is.
+    """The channel of a stream that learns or adapts, open; None where the mesh stays as it is.
 
-    A trained mesh runs without one, so a stream adapts by default only where there is a folder.
+    What an earlier run learned is taken up here. A trained mesh runs without a channel too, so a
+    stream adapts by default only where there is a folder for one.
     """
     learns = live.mesh.sample_rows == 0
     if not learns and adapt is False:
@@ -234,10 +243,16 @@ def _channel(
     master = source.sparkSession.sparkContext.master
     try:
         channel = Channel(channel_folder(bound, live.policy, given, checkpoint, master))
-        channel.state()
-    except QueryMeshError as problem:
+        if learned := channel.open():
+            live.versions.append((learned, fitting(channel.read(learned, bound.query), bound)))
+    except (QueryMeshError, OSError) as problem:
         if learns or isinstance(adapt, Adaptation):
-            raise
+            if isinstance(problem, QueryMeshError):
+                raise
+            raise UnsupportedError(
+                f"meshes cannot be kept under the checkpoint {checkpoint} ({problem}): give a "
+                "folder that driver and executors can write to"
+            ) from problem
         log.warning("the stream keeps its mesh and does not adapt: %s", problem)
         return None
     return channel

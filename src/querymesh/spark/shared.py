@@ -7,6 +7,8 @@ kept (persisted) once it is computed, and a stream is split batch by batch (`Res
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, overload
@@ -30,6 +32,9 @@ class Results(Sequence[DataFrame]):
         with qm.run([cheap, risky], trades) as (cheap_ones, risky_ones):
             ...
 
+    It is also let go when the last of these DataFrames is gone; one derived from them does not hold
+    it. Their columns may all be NULL as far as Spark knows.
+
     Of a stream, `write_each` starts one streaming query for all of them. Each can also be written
     by itself, which makes a pass of its own.
     """
@@ -37,6 +42,10 @@ class Results(Sequence[DataFrame]):
     def __init__(self, together: DataFrame, queries: int) -> None:
         self.together = together if together.isStreaming else together.persist()
         self._each = [_part(self.together, number) for number in range(queries)]
+        if not together.isStreaming:
+            for part in self._each:
+                part._querymesh_results = self  # while a part is there, so is what it is part of
+            weakref.finalize(self, _let_go, self.together).atexit = False
 
     @overload
     def __getitem__(self, index: int) -> DataFrame: ...
@@ -89,6 +98,12 @@ class Results(Sequence[DataFrame]):
                 batch.unpersist()
 
         return self.together.writeStream.foreachBatch(write)
+
+
+def _let_go(together: DataFrame) -> None:
+    """Unpersist what nobody can ask for any more; Spark may be gone by then, too."""
+    with contextlib.suppress(Exception):
+        together.unpersist()
 
 
 def _part(together: DataFrame, number: int) -> DataFrame:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast, TaskContext
 
+from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.fabric.fabric import Fabric
 from querymesh.fabric.lookup_table import LookupTable
 from querymesh.fabric.router import MeshRouter
@@ -26,7 +27,7 @@ from querymesh.spark.reports import Report
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_KEPT = 8
+_KEPT = 16
 _tables: OrderedDict[str, dict[str, LookupTable]] = OrderedDict()
 _routers: OrderedDict[tuple[str, int], MeshRouter] = OrderedDict()
 
@@ -53,9 +54,9 @@ class FabricTask:
         """The results of one partition; what was done is reported once, at the end."""
         tables = self._lookup_tables()
         fabric = make_fabric(self.bound, tables, self.on_error)
-        state = self.channel.state() if self.channel else State(0, False)
-        router = self._router(state.version)
-        report = Report(fabric.metrics, batch=_batch_number())
+        report = Report(fabric.metrics, batch=_batch_number(), query=_query_id())
+        state = self._state(report)
+        router = self._newest_router(state.version, report)
         profiling = self._profiling(state, tables, report)
         for batch in batches:
             profiling.see(batch)
@@ -84,11 +85,35 @@ class FabricTask:
 
         return _remembered(_tables, self.name, build)
 
+    def _state(self, report: Report) -> State:
+        """What the channel says; any mesh gives the same rows, so a channel that cannot be read is
+        told and not raised."""
+        if self.channel is None:
+            return State(0, False)
+        try:
+            return self.channel.state()
+        except (OSError, QueryMeshError) as problem:
+            report.problems.append(f"the folder of meshes cannot be read: {problem}")
+            return State(self._latest(), False)
+
+    def _newest_router(self, version: int, report: Report) -> MeshRouter:
+        try:
+            return self._router(version)
+        except MeshFileError as problem:
+            report.problems.append(f"an earlier mesh is used: {problem}")
+            return self._router(self._latest())
+
+    def _latest(self) -> int:
+        """The newest version this worker has read; 0 is the mesh the query started with."""
+        return max((version for name, version in _routers if name == self.name), default=0)
+
     def _router(self, version: int) -> MeshRouter:
         def build() -> MeshRouter:
+            context = TaskContext.get()
+            seed = (self.seed, context.partitionId() if context else 0)
             if version == 0 or self.channel is None:
-                return MeshRouter(self.mesh)
-            return MeshRouter(self.channel.read(version, self.bound.query), version)
+                return MeshRouter(self.mesh, seed=seed)
+            return MeshRouter(self.channel.read(version, self.bound.query), version, seed)
 
         return _remembered(_routers, (self.name, version), build)
 
@@ -109,15 +134,25 @@ class FabricTask:
 
 def _batch_number() -> int | None:
     """The micro-batch this task is of, if it is of a stream."""
-    context = TaskContext.get()
-    number = context.getLocalProperty("streaming.sql.batchId") if context else None
+    number = _local_property("streaming.sql.batchId")
     return int(number) if number is not None else None
 
 
+def _query_id() -> str | None:
+    """The streaming query this task is of."""
+    return _local_property("sql.streaming.queryId")
+
+
+def _local_property(name: str) -> str | None:
+    context = TaskContext.get()
+    return context.getLocalProperty(name) if context else None
+
+
 def _remembered(store: OrderedDict[K, V], key: K, build: Callable[[], V]) -> V:
-    """The value of `key`, built at first use; the oldest of more than a few is forgotten."""
+    """The value of `key`, built at first use; the longest unused of many is forgotten."""
     if key not in store:
         store[key] = build()
         while len(store) > _KEPT:
             store.popitem(last=False)
+    store.move_to_end(key)
     return store[key]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from querymesh.errors import UnsupportedError
+from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
@@ -31,7 +31,7 @@ def train(
     query: Query,
     sample: Data | Inputs,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     policy: str = "mesh",
     engine: str = "auto",
     on_error: str = "raise",
@@ -42,11 +42,18 @@ def train(
     `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
     relation the bare table will do. A larger source is sampled down to `training.sample_rows`, and
     again to twice as many until `training.accuracy` is reached, if that is asked for (QM § 4.2).
-    Operators are timed on the engine they will run on: SQL that goes to Catalyst is timed there, if
+    `seed` stands for the training's. Operators are timed on the engine they will run on: SQL that goes to Catalyst is timed there, if
     a Spark session is active.
     """
     known_name("engine", engine, ENGINES)
-    training = replace(training or Training(), seed=seed)
+    if not isinstance(query, Query):
+        raise QueryMeshError(
+            f"train takes one qm.query(...), not {type(query).__name__}; queries that share one "
+            "pass are learned together by run([...])"
+        )
+    training = training or Training()
+    if seed is not None:
+        training = replace(training, seed=seed)
     bound, data = bind_inputs(query, sample)
     source = data[bound.source.alias]
     first = take_sample(source, training.sample_rows, training.seed)
