@@ -34,6 +34,9 @@ def test_swapped_selectivities_make_other_routes_cheaper_beyond_doubt():
     finding = better_mesh(mesh, recent, OVERHEADS, Training())
     assert finding.decision.pays(doubt=3.0, least_gain=0.03)
     assert finding.decision.rows == 50, "judged on what the search did not see"
+    assert finding.mesh.found_by.startswith(
+        "iterative-improvement warm-started from the running mesh, "
+    )
     best = trained(SWAPPED)
     unseen = tuples(np.random.default_rng(2), 3000, SWAPPED)
     costs = [

@@ -15,6 +15,17 @@ def test_no_fold_judges_by_a_row_it_learned_from(judge, rows, holdout, folds, se
         assert len(fold.seen) > 0
 
 
+@given(st.integers(2, 60), st.floats(1e-9, 0.9))
+def test_a_holdout_keeps_a_row_back_however_small_its_share(rows, holdout):
+    (fold,) = JUDGES["holdout"](rows, holdout, 5, np.random.default_rng(0))
+    assert len(fold.unseen) == max(1, int(rows * holdout))
+
+
+def test_no_holdout_keeps_nothing_back():
+    (fold,) = JUDGES["holdout"](9, 0.0, 5, np.random.default_rng(0))
+    assert len(fold.unseen) == 0
+
+
 def test_cross_validation_judges_by_every_row_once():
     folds = JUDGES["cross-validation"](23, 0.0, 5, np.random.default_rng(0))
     assert sorted(np.concatenate([fold.unseen for fold in folds])) == list(range(23))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from profiles import profile_of, random_profiles, three_classes
 
 from querymesh.cost.mesh import Overheads
-from querymesh.optimize.folds import JUDGES
+from querymesh.optimize.folds import JUDGES, Fold
 from querymesh.optimize.judge import train_until_accurate
 from querymesh.optimize.train import train_mesh
 from querymesh.optimize.training import Training
@@ -81,6 +81,39 @@ def test_where_nothing_is_searched_nothing_is_sampled_again():
         QUERY, Source(), OVERHEADS, Training(sample_rows=100, accuracy=0.9), "single"
     )
     assert single.is_single
+
+
+def test_an_accuracy_that_cannot_be_measured_is_not_reached(caplog):
+    source = Source()
+    mesh = trained(source, sample_rows=1, accuracy=0.5, most_sample_rows=1)
+    assert "the best sample, of 1 row, is too small to measure it" in caplog.text
+    assert "not reached" in mesh.why
+    mesh = trained(source, sample_rows=1, accuracy=0.01, judge="holdout", most_sample_rows=400)
+    assert [rows for rows, _ in source.asked[1:3]] == [1, 2]
+    assert mesh.accuracy >= 0.01
+
+
+def test_a_judge_that_keeps_nothing_back_is_doubled_and_warned_about(caplog):
+    def lenient(rows, holdout, folds, rng):
+        return [Fold(np.arange(rows), np.arange(0))]
+
+    source = Source()
+    mesh = trained(source, sample_rows=100, accuracy=0.9, judge=lenient, most_sample_rows=400)
+    assert [rows for rows, _ in source.asked] == [100, 200, 400]
+    assert mesh.sample_rows == 400
+    assert "is too small to measure it" in mesh.found_by
+
+
+def test_an_accuracy_is_cross_validated_unless_told_otherwise():
+    assert Training().judged_by == "holdout"
+    assert Training(accuracy=0.9, holdout=0.0).judged_by == "cross-validation"
+    assert Training(accuracy=0.9, judge="holdout").judged_by == "holdout"
+    profile = three_classes(300, 1)
+    asked, crossed = (
+        train_mesh(QUERY, profile, OVERHEADS, Training(accuracy=0.9, judge=judge))
+        for judge in (None, "cross-validation")
+    )
+    assert asked == crossed
 
 
 @pytest.mark.parametrize("judge", ["cross-validation", "bootstrap"])

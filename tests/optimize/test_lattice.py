@@ -11,6 +11,7 @@ from querymesh.optimize.lattice import (
     every_partition,
     merges,
     moves,
+    neighbour_count,
     neighbours,
     partition,
     partition_text,
@@ -55,6 +56,15 @@ def test_neighbours_are_partitions_of_the_same_tuples_each_once(groups):
         assert other == partition(other)
         assert sorted(sum(other, ())) == sorted(sum(groups, ()))
         assert groups in set(neighbours(other))
+
+
+@given(partitions())
+def test_neighbours_are_as_many_as_they_are_counted(groups):
+    assert neighbour_count(groups) == len(list(neighbours(groups)))
+
+
+def test_a_group_may_be_a_numpy_array():
+    assert partition([np.array([2, 0]), np.array([], dtype=int), np.array([1])]) == ((0, 2), (1,))
 
 
 def test_partitions_are_written_as_in_example_2():

@@ -66,6 +66,12 @@ def drop(key):
     ("change", "message"),
     [
         (damage(version=3), "upgrade QueryMesh"),
+        (damage(version=True), "mesh file version True"),
+        (damage(version=2.0), "mesh file version 2.0"),
+        (damage(expected_us=float("inf")), "Infinity is not a finite number"),
+        (damage(bound_us=float("nan")), "NaN is not a finite number"),
+        (lambda c: c["leaves"][0].update(share=None), "share is not between 0 and 1"),
+        (lambda c: c["operators"][1].update(after=[2]), "operator 2 must come after itself"),
         (damage(format="other"), "not a saved mesh"),
         (drop("tree"), "'tree' is missing"),
         (damage(tree={"route": 9}), "a leaf points to a route"),
@@ -104,6 +110,28 @@ def test_a_route_that_breaks_precedence_is_refused(mesh):
     content["routes"] = [[1, 2, 3]] * len(content["routes"])
     with pytest.raises(MeshFileError, match="before operator 2, which must come earlier"):
         mesh_from_json(json.dumps(content), FUNCTIONS)
+
+
+def test_a_number_too_large_for_a_double_is_refused(mesh):
+    content = json.loads(mesh_to_json(mesh))
+    text = json.dumps({**content, "expected_us": 0.125}).replace("0.125", "1e999")
+    with pytest.raises(MeshFileError, match="'expected_us' is inf, not a finite number"):
+        mesh_from_json(text, FUNCTIONS)
+
+
+def test_figures_of_an_operator_keep_their_names(mesh):
+    content = json.loads(mesh_to_json(mesh))
+    del content["operators"][0]["drop_us"]
+    content["operators"][0]["pass_us"] = 77.0
+    first = mesh_from_json(json.dumps(content), FUNCTIONS).operators[0]
+    assert (first.drop_us, first.pass_us) == (first.cost_us, 77.0)
+
+
+def test_a_place_that_cannot_be_written_to_is_named_as_it_was_given(mesh, tmp_path):
+    for path in (tmp_path / "absent" / "mesh.json", tmp_path):
+        with pytest.raises(MeshFileError, match=f"cannot write the mesh file {path}: "):
+            mesh.save(path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00"])

@@ -1,19 +1,24 @@
+import gc
 import math
+import tracemalloc
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import random_problems, stock_problem
+from problems import OVERHEADS, random_problems, stock_problem
 
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Leaf, Split, answers, leaves
-from querymesh.optimize.best_route import auto
+from querymesh.errors import TrainingError
+from querymesh.optimize.best_route import auto, rank
 from querymesh.optimize.lattice import every_partition, partition, random_neighbour
 from querymesh.optimize.problem import MAX_LEAVES, Problem
 from querymesh.optimize.search import SEARCHES
 from querymesh.optimize.start import STARTS
+from querymesh.optimize.stop import Stop
+from querymesh.reproduce.generated import generated_training_set
 
 
 def cost_row_by_row(problem, groups):
@@ -111,4 +116,62 @@ def test_memory_grows_with_what_is_remembered():
     before = problem.memory_mb
     for groups in every_partition(4):
         problem.solve(groups)
-    assert problem.memory_mb > before > 0
+    assert problem.memory_mb > before
+
+
+@pytest.mark.parametrize("search", ["iterative-improvement", "simulated-annealing"])
+def test_memory_is_about_what_the_search_allocates_and_keeps(search):
+    training = generated_training_set(16, 4, rows=1000)
+    rng, stop = np.random.default_rng(0), Stop(partitions=150)
+    SEARCHES[search](Problem(training, OVERHEADS), STARTS["extreme-n"], rng, stop)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        problem = Problem(training, OVERHEADS)
+        SEARCHES[search](problem, STARTS["extreme-n"], rng, stop)
+        gc.collect()
+        kept_mb = tracemalloc.get_traced_memory()[0] / 1e6
+    finally:
+        tracemalloc.stop()
+    assert 0.8 * kept_mb < problem.memory_mb < 1.5 * kept_mb
+
+
+@pytest.mark.parametrize("search", ["iterative-improvement", "simulated-annealing"])
+def test_a_bound_on_memory_is_crossed_midway_by_one_partition(search):
+    problem = Problem(generated_training_set(16, 4, rows=1000), OVERHEADS)
+    stop = Stop(memory_mb=1.5, iterations=10)
+    found = SEARCHES[search](problem, STARTS["extreme-n"], np.random.default_rng(0), stop)
+    assert found.stopped == "it remembered 1.5 MB"
+    assert problem.evaluated > 30
+    assert 1.5 <= problem.memory_mb < 1.6
+
+
+def test_survivor_tables_are_made_when_a_route_search_asks_for_one():
+    problem = stock_problem(route_search=rank)
+    problem.solve(partition([range(4)]))
+    assert "_survivors" not in vars(problem)
+    problem = stock_problem()
+    assert "_survivors" not in vars(problem)
+    problem.solve(partition([range(4)]))
+    assert "_survivors" in vars(problem)
+
+
+def test_a_partition_that_was_only_bounded_counts_as_looked_at():
+    problem = stock_problem()
+    SEARCHES["optimal"](problem, STARTS["extreme-1"], np.random.default_rng(0))
+    assert problem.evaluated == 15
+
+
+@pytest.mark.parametrize("route", [(1,), (1, 1, 1), (0, 1, 2), (1, 2, 3, 4), "123", None, 3])
+def test_a_route_that_is_none_is_refused_with_the_function_that_gave_it(route):
+    def mine(subset):
+        return route
+
+    with pytest.raises(TrainingError, match=r"route search mine returned .*, which is not a"):
+        stock_problem(route_search=mine).solve(partition([range(4)]))
+
+
+def test_a_route_may_be_any_sequence_of_integers():
+    problem = stock_problem(route_search=lambda subset: np.array([3, 1, 2]))
+    assert problem.route((0, 1)) == (3, 1, 2)
+    assert all(type(operator) is int for operator in problem.route((0, 1)))

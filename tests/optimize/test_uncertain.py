@@ -99,6 +99,9 @@ def test_without_a_tolerance_a_mesh_is_certain():
 def test_no_order_is_left_open_that_costs_more_than_the_single_route():
     profile = three_classes()
     mesh = train_mesh(QUERY, profile, Overheads(0.005, 20.0, 10_000), Training(tolerance=9.0))
-    for steps, rows in zip(mesh.uncertain, reach(profile, mesh.tree), strict=True):
+    ends = zip(mesh.uncertain, mesh.leaf_routes, reach(profile, mesh.tree), strict=True)
+    others = [(steps, rows) for steps, route, rows in ends if route != mesh.single]
+    assert len(others) == 2
+    for steps, rows in others:
         here = profile.take(rows)
         assert dearest_us(steps, here) <= here.realized_us(mesh.single).sum() + 1e-6

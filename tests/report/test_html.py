@@ -93,7 +93,7 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_missing_plots_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    plots._altair.cache_clear()
+    plots.altair_and_converter.cache_clear()
     with pytest.raises(SetupError, match=r"pip install 'querymesh\[report\]'"):
         mesh_page(meshes.three_kinds())
 

@@ -31,9 +31,11 @@ from querymesh.optimize.describe import (
     reach,
     route_search_for,
 )
+from querymesh.optimize.folds import holdout
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.start import from_tree
-from querymesh.optimize.train import find, make_problem
+from querymesh.optimize.strategy import name_of
+from querymesh.optimize.train import find, found_by, make_problem
 from querymesh.optimize.training import Training
 from querymesh.stats.profile import Floats, Profile, Route
 
@@ -132,19 +134,19 @@ def better_mesh(
 ) -> Finding:
     """The best mesh found from the running one; `finding.decision.pays` tells whether to switch."""
     rng = np.random.default_rng((training.seed, profile.rows))
-    shuffled = rng.permutation(profile.rows)
-    kept_back = max(1, round(profile.rows * (training.holdout or 1 / 3)))
-    seen, unseen = (
-        profile.take(np.sort(part)) for part in (shuffled[kept_back:], shuffled[:kept_back])
-    )
+    (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
+    seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
     best_route = route_search_for(profile, training)
     found = list(_challengers(mesh, seen, policy, best_route))
     left_out: tuple[LeftOut, ...] = mesh.left_out
+    search = ""
     if policy == "mesh":
         problem = make_problem(seen, overheads, training)
         left_out = tuple(problem.training.left_out)
         solution = find(problem, training, rng, from_tree(mesh.tree))
         found.append((solution.tree, solution.routes))
+        how = f"{name_of(training.search)} warm-started from the running mesh"
+        search = found_by(how, problem, solution)
     tree, routes = _cheapest(found, seen, overheads)
     decision = _decision(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
@@ -153,7 +155,9 @@ def better_mesh(
     described = describe(
         mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
     )
-    described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
+    described = replace(
+        described, window=mesh.window, least_ruster=mesh.least_ruster, found_by=search
+    )
     return Finding(leave_open(described, profile, training.tolerance), decision)
 
 

@@ -19,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import index
 
 import numpy as np
 import numpy.typing as npt
 
 from querymesh.errors import TrainingError
+from querymesh.optimize.strategy import name_of
 from querymesh.stats.profile import Floats, Ints, Route, survivors
 
 EXACT_LIMIT = 14
@@ -35,14 +37,14 @@ After = tuple[frozenset[int], ...]
 class Subset:
     """Tuples that are to share a route: their outcomes, and the operators' costs and precedence.
 
-    `table` is what `survivors` gives for them, where it is known already.
+    `table` makes what `survivors` gives for them, where there is a quicker way to it.
     """
 
     outcomes: Floats
     drop_us: Floats
     pass_us: Floats
     after: After
-    table: Floats | None = None
+    table: Callable[[], Floats] | None = None
 
     @property
     def operators(self) -> int:
@@ -53,7 +55,7 @@ class Subset:
     def survivors(self) -> Floats:
         """How many rows survive each set of operators, a set being a bit mask."""
         if self.table is not None:
-            return self.table
+            return self.table()
         everyone = np.zeros(len(self.outcomes), dtype=np.int64)
         return np.asarray(survivors(self.outcomes, everyone, 1)[0])
 
@@ -99,6 +101,40 @@ ROUTE_SEARCHES: Mapping[str, RouteSearch] = {
     "rank": rank,
     "greedy": greedy,
 }
+
+
+def checked_route(search: RouteSearch, subset: Subset) -> Route:
+    """The route that a search, perhaps a caller's own, has for a subset; refused if it is none."""
+    returned: object = search(subset)
+    try:
+        route = tuple(index(operator) for operator in returned)  # type: ignore[attr-defined]
+    except TypeError:
+        fault = "is not a sequence of operator numbers"
+    else:
+        fault = route_fault(route, subset.after)
+    if fault:
+        shown = tuple(returned) if isinstance(returned, tuple | list) else returned
+        raise TrainingError(
+            f"route search {name_of(search)} returned {shown!r}, which {fault}: a route is a "
+            f"tuple of the numbers from 1 to {subset.operators}, each once, and each operator "
+            "behind those it must come after"
+        )
+    return route
+
+
+def route_fault(route: Route, after: Sequence[frozenset[int]]) -> str:
+    """What makes a route impossible, as the end of a sentence about it; empty if nothing does."""
+    if sorted(route) != list(range(1, len(after) + 1)):
+        return f"is not an order of the {len(after)} operators"
+    done: set[int] = set()
+    for operator in route:
+        late = after[operator - 1] - done
+        if late:
+            return (
+                f"visits operator {operator} before operator {min(late)}, which must come earlier"
+            )
+        done.add(operator)
+    return ""
 
 
 def exact_route(

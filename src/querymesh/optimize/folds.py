@@ -36,9 +36,11 @@ class Judge(Protocol):
 
 
 def holdout(rows: int, holdout: float, _: int, rng: np.random.Generator) -> list[Fold]:
-    """One fold, with a share of the rows kept back."""
+    """One fold, with a share of the rows kept back; of two or more at least one, if any."""
     shuffled = rng.permutation(rows)
     kept_back = int(rows * holdout)
+    if holdout > 0 and rows > 1:
+        kept_back = max(1, kept_back)
     return [Fold(np.sort(shuffled[kept_back:]), np.sort(shuffled[:kept_back]))]
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from querymesh.cost.mesh import Overheads
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import train_mesh
+from querymesh.optimize.train import nothing_to_search, train_mesh
 from querymesh.optimize.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile
@@ -35,18 +35,19 @@ def train_until_accurate(
     """The mesh of the first sample as accurate as `training.accuracy` asks; if nothing is asked, of
     the first sample.
 
-    Each sample is drawn anew, with a seed of its own, and is twice as large as the one before.
+    Each sample is drawn anew, with a seed of its own, and is twice as large as the one before. An
+    accuracy that cannot be measured, since no tuple could be kept back, is not reached.
     """
     training = training or Training()
     rows, best = training.sample_rows, None
     for attempt in range(64):
         profile = take(rows, training.seed + attempt)
         mesh = train_mesh(query, profile, overheads, training, policy)
-        if training.accuracy is None or math.isnan(mesh.accuracy):
+        if training.accuracy is None or nothing_to_search(profile, policy):
             return mesh
         if mesh.accuracy >= training.accuracy:
             return replace(mesh, found_by=f"{mesh.found_by}; {_reached(mesh, training)}")
-        if best is None or mesh.accuracy > best.accuracy:
+        if best is None or _measured(mesh) >= _measured(best):
             best = mesh
         if profile.rows < rows or rows >= training.most_sample_rows:
             break
@@ -54,6 +55,10 @@ def train_until_accurate(
     assert best is not None
     whole = profile.rows < rows
     return _not_reached(best, training, profile.rows, whole)
+
+
+def _measured(mesh: Mesh) -> float:
+    return -1.0 if math.isnan(mesh.accuracy) else mesh.accuracy
 
 
 def _reached(mesh: Mesh, training: Training) -> str:
@@ -70,9 +75,10 @@ def _not_reached(mesh: Mesh, training: Training, last_rows: int, whole: bool) ->
         if whole
         else f"the limit is most_sample_rows={training.most_sample_rows:,}"
     )
+    has = "is too small to measure it" if math.isnan(mesh.accuracy) else f"has {mesh.accuracy:.3f}"
     text = (
         f"accuracy {training.accuracy:g} was asked for and not reached: the best sample, of "
-        f"{mesh.sample_rows:,} rows, has {mesh.accuracy:.3f}, and {limit}"
+        f"{mesh.sample_rows:,} row{'' if mesh.sample_rows == 1 else 's'}, {has}, and {limit}"
     )
     log.warning("%s; going on with that sample's mesh", text)
     return replace(mesh, found_by=f"{mesh.found_by}; {text}", why=f"{mesh.why} ({text})")

@@ -21,8 +21,13 @@ Partition = tuple[Group, ...]
 
 
 def partition(groups: Iterable[Iterable[int]]) -> Partition:
-    """The one way to write a partition: tuples sorted, groups by their first tuple, none empty."""
-    return tuple(sorted(tuple(sorted(group)) for group in groups if group))
+    """The one way to write a partition: tuples sorted, groups by their first tuple, none empty.
+
+    A group is whatever has numbers: a list, a range, a set, a numpy array.
+    """
+    lists = (group.tolist() if isinstance(group, np.ndarray) else group for group in groups)
+    ordered = (tuple(sorted(group)) for group in lists)
+    return tuple(sorted(group for group in ordered if group))
 
 
 def partition_text(groups: Partition) -> str:
@@ -82,6 +87,18 @@ def neighbours(groups: Partition) -> Iterator[Partition]:
     yield from splits(groups)
     yield from merges(groups)
     yield from moves(groups)
+
+
+def neighbour_count(groups: Partition) -> int:
+    """How many `neighbours` there are.
+
+    >>> neighbour_count(partition([[0], [1, 2, 3]]))
+    7
+    """
+    count = len(groups)
+    to_split: int = sum(2 ** (len(group) - 1) - 1 for group in groups)
+    to_move = sum(len(group) for group in groups if len(group) > 1)
+    return to_split + comb(count, 2) + to_move * (count - 1)
 
 
 def splits(groups: Partition) -> Iterator[Partition]:

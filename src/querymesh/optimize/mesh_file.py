@@ -17,6 +17,7 @@ from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, Tree, leaves
 from querymesh.cost.mesh import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
+from querymesh.optimize.best_route import route_fault
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.uncertain import uncertain_text
 from querymesh.query.model import Query
@@ -35,8 +36,12 @@ def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
     """Write a mesh; a file that was there is replaced in one step."""
     target = Path(path)
     unfinished = target.with_name(f"{target.name}.part")
-    unfinished.write_text(mesh_to_json(mesh) + "\n", encoding="utf-8")
-    unfinished.replace(target)
+    try:
+        unfinished.write_text(mesh_to_json(mesh) + "\n", encoding="utf-8")
+        unfinished.replace(target)
+    except OSError as problem:
+        unfinished.unlink(missing_ok=True)
+        raise MeshFileError(f"cannot write the mesh file {path}: {problem.strerror}") from problem
 
 
 def load_mesh(
@@ -109,20 +114,20 @@ def mesh_from_json(
     Its query is `asked`, if that is given, and else what its SQL text says.
     """
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as problem:
         raise MeshFileError(f"not JSON: {problem}") from problem
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise MeshFileError("not a saved mesh: its 'format' is not 'querymesh.mesh'")
     version = content.get("version")
-    if version == 1:
-        content = {**_NOT_IN_VERSION_1, **content}
-    elif version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
+    if type(version) is not int or version not in (1, VERSION):
+        newer = type(version) is int and version > VERSION
         raise MeshFileError(
             f"mesh file version {version!r}, but this QueryMesh reads version {VERSION}: "
             + ("upgrade QueryMesh" if newer else "save the mesh again")
         )
+    if version == 1:
+        content = {**_NOT_IN_VERSION_1, **content}
     read = _Reader(content)
     routes = tuple(_route(route) for route in read.list_("routes"))
     operators = tuple(_operator(entry) for entry in read.list_("operators"))
@@ -151,20 +156,15 @@ def mesh_from_json(
 
 def _check(mesh: Mesh) -> None:
     """What the parts must say of each other."""
-    every = set(range(1, len(mesh.operators) + 1))
+    after = [operator.after for operator in mesh.operators]
+    for number, before in enumerate(after, start=1):
+        if number in before:
+            raise MeshFileError(f"operator {number} must come after itself")
     for route in (*mesh.routes, mesh.single):
-        if set(route) != every or len(route) != len(every):
-            raise MeshFileError(
-                f"route {list(route)} is not an order of the {len(every)} operators"
-            )
-        for position, index in enumerate(route):
-            late = mesh.operators[index - 1].after - set(route[:position])
-            if late:
-                raise MeshFileError(
-                    f"route {list(route)} visits operator {index} before operator "
-                    f"{min(late)}, which must come earlier"
-                )
-    if any(leaf.share < 0 or leaf.share > 1 for leaf in mesh.leaves):
+        fault = route_fault(route, after)
+        if fault:
+            raise MeshFileError(f"route {list(route)} {fault}")
+    if any(not 0 <= leaf.share <= 1 for leaf in mesh.leaves):
         raise MeshFileError("a leaf's share is not between 0 and 1")
     labels = [leaf.label for leaf, _ in leaves(mesh.tree)]
     if any(not 0 <= label < len(mesh.routes) for label in labels):
@@ -225,6 +225,8 @@ class _Reader:
         value = self._content.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a number")
+        if not math.isfinite(value):
+            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a finite number")
         return float(value)
 
 
@@ -247,13 +249,23 @@ def _same(asked: Query, read: _Reader) -> Query:
 def _operator(entry: Any) -> OperatorStats:
     read = _object(entry, "an operator")
     after = frozenset(_index(k) for k in read.list_("after"))
-    figures = ("cost_us", "pass_rate", *(k for k in ("drop_us", "pass_us") if k in entry))
-    return OperatorStats(read.get("name", str), after, *map(read.float_, figures))
+    by_outcome = {key: read.float_(key) for key in ("drop_us", "pass_us") if key in entry}
+    return OperatorStats(
+        name=read.get("name", str),
+        after=after,
+        cost_us=read.float_("cost_us"),
+        pass_rate=read.float_("pass_rate"),
+        **by_outcome,
+    )
 
 
 def _leaf(entry: Any) -> LeafStats:
     read = _object(entry, "a leaf")
-    return LeafStats(read.float_("share"), read.float_("route_us"), read.float_("single_us"))
+    return LeafStats(
+        share=read.float_("share"),
+        route_us=read.float_("route_us"),
+        single_us=read.float_("single_us"),
+    )
 
 
 def _object(entry: Any, what: str) -> _Reader:
@@ -321,6 +333,10 @@ def _tree_from_json(entry: Any, depth: int) -> Tree:
         _tree_from_json(entry.get("yes"), depth + 1),
         _tree_from_json(entry.get("no"), depth + 1),
     )
+
+
+def _no_number(text: str) -> float:
+    raise MeshFileError(f"{text} is not a finite number")
 
 
 def _number(value: float) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from querymesh.errors import TrainingError
 from querymesh.optimize.lattice import random_neighbour
 from querymesh.optimize.problem import Problem, Solution
 from querymesh.optimize.start import Start
@@ -14,6 +15,8 @@ from querymesh.optimize.stop import DEFAULT_STOP, Stop, Tally
 
 TEMPERATURE = 0.01
 FROZEN = 1e-4
+MOST_STEPS = 300
+"""Of one cooling, unless it is told how fast to cool."""
 
 
 def simulated_annealing(
@@ -29,16 +32,22 @@ def simulated_annealing(
 
     τ begins at `temperature` times the start's cost and is multiplied by `cooling` (the paper's ρ)
     after each candidate, until it is FROZEN times the start's cost: that is one iteration. Unless
-    told, ρ cools so slowly that an iteration tries twenty candidates a training tuple, or its share
-    of `stop.partitions`. The next iteration heats up again from the best solution.
+    told, ρ cools so slowly that an iteration tries twenty candidates a training tuple, MOST_STEPS
+    at most, or its share of `stop.partitions`. The next iteration heats up again from the best
+    solution.
 
     Fig. 7 returns bestQM, which it never sets, and exits with the solution it stands on; here the
     best solution met is kept and returned.
     """
-    steps = 20 * max(problem.training.size, 5)
-    if stop.partitions is not None:
-        steps = min(steps, max(1, stop.partitions // (stop.iterations or 1)))
-    cooling = cooling or (FROZEN / temperature) ** (1 / steps)
+    if not FROZEN < temperature < math.inf:
+        raise TrainingError(
+            f"temperature is a share of the start's cost above {FROZEN:g}, where it is frozen, "
+            f"not {temperature}"
+        )
+    if cooling is None:
+        cooling = (FROZEN / temperature) ** (1 / _steps(problem, stop))
+    elif not 0 < cooling < 1:
+        raise TrainingError(f"cooling is a factor between 0 and 1, not {cooling}")
     tally = Tally(stop, problem)
     best = current = problem.solve(start(problem, rng))
     tally.step(better=True)
@@ -62,3 +71,12 @@ def simulated_annealing(
         if best.cost_us <= 0:
             tally.end("nothing costs less than nothing")
     return replace(best, stopped=tally.reason)
+
+
+def _steps(problem: Problem, stop: Stop) -> int:
+    """The candidates of one cooling."""
+    steps = min(20 * max(problem.training.size, 5), MOST_STEPS)
+    if stop.partitions is None:
+        return steps
+    walks = 1 if stop.iterations is None else stop.iterations
+    return min(steps, max(1, stop.partitions // walks))

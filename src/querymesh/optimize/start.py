@@ -7,14 +7,19 @@ own in place of a name from `STARTS`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from operator import index
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from querymesh.classify.attributes import one_piece
+from querymesh.classify.attributes import Codes, as_floats, null_mask, one_piece
+from querymesh.classify.condense import TrainingSet
 from querymesh.classify.tree import Tree, leaves_of
+from querymesh.errors import TrainingError
 from querymesh.optimize.lattice import Partition, partition
 from querymesh.optimize.problem import Problem
+from querymesh.optimize.strategy import name_of
 from querymesh.stats.profile import Floats, Route
 
 PICKS = 4
@@ -29,15 +34,50 @@ class Start(Protocol):
         ...
 
 
+def checked(start: Start) -> Start:
+    """The start, perhaps a caller's own, with what it returns checked and written the one way."""
+
+    def checked_start(problem: Problem, rng: np.random.Generator) -> Partition:
+        returned: Any = start(problem, rng)
+        every = list(range(problem.training.size))
+        try:
+            groups = partition([[index(number) for number in group] for group in returned])
+        except TypeError:
+            fault = "is no collection of groups of tuple numbers"
+        else:
+            fault = _fault(groups, every)
+        if fault:
+            raise TrainingError(
+                f"start {name_of(start)} returned {returned!r}, which {fault}: a start "
+                f"gives a partition of the training tuples 0 to {every[-1]}, see lattice.partition"
+            )
+        return groups
+
+    return checked_start
+
+
+def _fault(groups: Partition, every: list[int]) -> str:
+    """What makes groups no partition, as the end of a sentence about them; empty if nothing."""
+    given = sorted(number for group in groups for number in group)
+    unknown = sorted(set(given).difference(every))
+    missing = sorted(set(every).difference(given))
+    twice = sorted({number for number in given if given.count(number) > 1})
+    if unknown:
+        return f"has unknown tuples {unknown}"
+    if twice:
+        return f"has the tuples {twice} more than once"
+    return f"leaves out the tuples {missing}" if missing else ""
+
+
 def content_driven(problem: Problem, _: np.random.Generator) -> Partition:
     """CDA: tuples of similar content form a group, whatever the operators do with them.
 
     The heaviest tuple leads the first group; each next one joins the first leader to which it is
     closer than CLOSENESS in *every* attribute, or leads a group of its own. The distance of two
-    tuples in a number is that of their mean ranks, as a share of the domain; in a set of values it
-    is the share of their sampled tuples that have different values.
+    training tuples in a number is that of the mean ranks of their sampled tuples, as a share of the
+    sample; in a set of values it is the share of their sampled tuples that have different values.
     """
-    distance = _content_distance(problem)
+    distance = _content_distance(problem.training)
     groups: dict[int, list[int]] = {}
     for number in np.argsort(-problem.training.weights, kind="stable").tolist():
         near = (leader for leader in groups if distance[leader, number] < CLOSENESS)
@@ -45,25 +85,40 @@ def content_driven(problem: Problem, _: np.random.Generator) -> Partition:
     return partition(groups.values())
 
 
-def _content_distance(problem: Problem) -> Floats:
+def _content_distance(training: TrainingSet) -> Floats:
     """The largest distance over the attributes of each two training tuples, from 0 to 1."""
-    training = problem.training
-    size, weights = training.size, training.weights
-    distance = np.zeros((size, size))
+    distance = np.zeros((training.size, training.size))
     for attribute, codes in zip(training.attributes, training.codes, strict=True):
-        bins = attribute.bins
-        counts = np.bincount(training.member * bins + codes, minlength=size * bins)
-        shares = counts.reshape(size, bins) / weights[:, None]
         if attribute.numeric:
-            present = np.maximum(1.0 - shares[:, 0], 1e-12)
-            mean = shares[:, 1:] @ np.arange(bins - 1) / present / max(bins - 2, 1)
-            apart = np.abs(mean[:, None] - mean[None, :])
-            missing = np.abs(shares[:, None, 0] - shares[None, :, 0])
-            apart = np.maximum(apart * (1 - missing), missing)
+            apart = _numbers_apart(training, training.column(attribute.name))
         else:
+            shares = _shares(training, codes, attribute.bins)
             apart = 0.5 * np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2)
         distance = np.maximum(distance, apart)
     return distance
+
+
+def _numbers_apart(training: TrainingSet, column: pa.Array) -> Floats:
+    """Distances by the values themselves: the regions' thresholds come from what operators do."""
+    missing = null_mask(column)
+    _, value, counts = np.unique(
+        as_floats(column)[~missing], return_inverse=True, return_counts=True
+    )
+    middle = (np.cumsum(counts) - counts / 2) / max(counts.sum(), 1)  # equal values, equal ranks
+    member = training.member[~missing]
+    present = np.bincount(member, minlength=training.size)
+    rank = np.bincount(member, middle[value.reshape(-1)], minlength=training.size)
+    mean = rank / np.maximum(present, 1)
+    absent = 1.0 - present / training.weights
+    missing_apart = np.abs(absent[:, None] - absent[None, :])
+    apart = np.abs(mean[:, None] - mean[None, :]) * (1 - missing_apart)
+    return np.asarray(np.maximum(apart, missing_apart))
+
+
+def _shares(training: TrainingSet, codes: Codes, bins: int) -> Floats:
+    """The share of each bin in the sampled tuples of each training tuple."""
+    counts = np.bincount(training.member * bins + codes, minlength=training.size * bins)
+    return np.asarray(counts.reshape(training.size, bins) / training.weights[:, None])
 
 
 def route_driven(problem: Problem, _: np.random.Generator) -> Partition:

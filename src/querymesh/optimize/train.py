@@ -34,8 +34,9 @@ from querymesh.optimize.folds import JUDGES
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.problem import Problem, Solution
 from querymesh.optimize.search import SEARCHES
-from querymesh.optimize.start import STARTS, Start
-from querymesh.optimize.training import Training, chosen, known_name, name_of
+from querymesh.optimize.start import STARTS, Start, checked
+from querymesh.optimize.strategy import name_of
+from querymesh.optimize.training import Training, chosen, known_name
 from querymesh.query.model import Query
 from querymesh.stats.profile import Floats, Profile, Route
 
@@ -66,15 +67,23 @@ def _best_mesh(
             "or run without training"
         )
     single = best_single(profile, route_search_for(profile, training))
-    if policy == "single":
-        return single_mesh(query, profile, single, (), "policy single was asked for")
-    if profile.operators < 2:
-        return single_mesh(query, profile, single, (), "fewer than two operators have one order")
+    why = nothing_to_search(profile, policy)
+    if why:
+        return single_mesh(query, profile, single, (), why)
     found, judged = _search_and_judge(profile, overheads, training, single)
     mesh = _verdict(query, profile, single, found, judged, overheads)
-    asked = training.accuracy is not None or training.judge != "holdout"
+    asked = training.accuracy is not None or training.judge not in (None, "holdout")
     accuracy = judged.accuracy if asked else math.nan
-    return replace(mesh, found_by=found.found_by(training), accuracy=accuracy)
+    how = f"{name_of(training.search)} from {name_of(training.start)}"
+    text = found_by(how, found.problem, found.solution)
+    return replace(mesh, found_by=text, accuracy=accuracy)
+
+
+def nothing_to_search(profile: Profile, policy: str) -> str:
+    """Why there is but one route to choose; empty where there is something to search."""
+    if policy == "single":
+        return "policy single was asked for"
+    return "fewer than two operators have one order" if profile.operators < 2 else ""
 
 
 @dataclass(frozen=True)
@@ -88,13 +97,18 @@ class _Found:
     def left_out(self) -> tuple[LeftOut, ...]:
         return tuple(self.problem.training.left_out)
 
-    def found_by(self, training: Training) -> str:
-        problem = self.problem
-        return (
-            f"{name_of(training.search)} from {name_of(training.start)}, {problem.evaluated:,} "
-            f"partitions of {problem.training.size} training tuples as {problem.meshes_costed:,} "
-            f"meshes; {self.solution.stopped or 'it was done'}"
-        )
+
+def found_by(how: str, problem: Problem, solution: Solution) -> str:
+    """A search in one sentence: how it went about, what it looked at, and why it ended."""
+    return (
+        f"{how}, {_counted(problem.evaluated, 'partition')} of "
+        f"{_counted(problem.training.size, 'training tuple')} as "
+        f"{_counted(problem.meshes_costed, 'mesh', 'meshes')}; {solution.stopped or 'it was done'}"
+    )
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 @dataclass(frozen=True)
@@ -121,9 +135,19 @@ def make_problem(profile: Profile, overheads: Overheads, training: Training) -> 
 def find(
     problem: Problem, training: Training, rng: np.random.Generator, start: Start | None = None
 ) -> Solution:
-    """What the search asked for finds, from the start asked for or another."""
+    """What the search asked for finds, from the start asked for or another.
+
+    Either may be a caller's own: what it returns is checked here.
+    """
     search = chosen("search", training.search, SEARCHES)
-    return search(problem, start or chosen("start", training.start, STARTS), rng, training.stop)
+    begin = checked(start or chosen("start", training.start, STARTS))
+    found: object = search(problem, begin, rng, training.stop)
+    if not isinstance(found, Solution):
+        raise TrainingError(
+            f"search {name_of(search)} returned {found!r}: a search returns the best of the "
+            "solutions that `problem.solve` gave it"
+        )
+    return found
 
 
 def _search_and_judge(
@@ -131,7 +155,7 @@ def _search_and_judge(
 ) -> tuple[_Found, _Judged]:
     """Search in each fold and judge by its unseen tuples; several folds are only for judging."""
     rng = np.random.default_rng(training.seed)
-    folds = chosen("judge", training.judge, JUDGES)(
+    folds = chosen("judge", training.judged_by, JUDGES)(
         profile.rows, training.holdout, training.folds, rng
     )
     found: _Found | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 from querymesh.cost.mesh import WINDOW
@@ -13,9 +14,20 @@ from querymesh.optimize.best_route import ROUTE_SEARCHES, RouteSearch
 from querymesh.optimize.folds import JUDGES, Judge
 from querymesh.optimize.search import SEARCHES, Search
 from querymesh.optimize.start import STARTS, Start
-from querymesh.optimize.stop import Stop
+from querymesh.optimize.stop import DEFAULT_STOP, Stop
 
 Strategy = TypeVar("Strategy")
+
+LEAST: Mapping[str, int] = {
+    "sample_rows": 1,
+    "training_tuples": 1,
+    "folds": 2,
+    "most_sample_rows": 1,
+    "window": 1,
+    "least_ruster": 0,
+    "seed": 0,
+}
+"""The settings that are integers, and the least they can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +37,15 @@ class Training:
 
     `sample_rows` tuples are profiled and condensed to at most `training_tuples`. `start`, `search`
     and `route_search` are names from `STARTS`, `SEARCHES` and `ROUTE_SEARCHES`, or functions of the
-    same kind; `stop` bounds the search. `window` tuples are classified together (W^TC) and a ruster
+    same kind, such as `functools.partial(iterative_improvement, patience=500)`; `stop` bounds the
+    search. `window` tuples are classified together (W^TC) and a ruster
     has at least `least_ruster` of them.
 
     `judge` says on which tuples the result is judged: a `holdout` share kept back, each of `folds`
     parts in turn ("cross-validation"), or what each of `folds` draws with replacement left out
     ("bootstrap"). If `accuracy` (a share, such as 0.95) is asked for, the sample is doubled until
-    it is reached or the sample has `most_sample_rows`.
+    it is reached or the sample has `most_sample_rows`. Unless told, the judge is a holdout, and
+    cross-validation where an accuracy is asked for, which one lucky holdout must not decide.
 
     Orders that cost at most a `tolerance` (a share, such as 0.05) more than the best are left to a
     lottery while the query runs (QM § 5.4); 0 leaves none.
@@ -42,8 +56,8 @@ class Training:
     start: str | Start = "route-driven"
     search: str | Search = "iterative-improvement"
     route_search: str | RouteSearch = "auto"
-    stop: Stop = field(default_factory=Stop)
-    judge: str | Judge = "holdout"
+    stop: Stop = DEFAULT_STOP
+    judge: str | Judge | None = None
     holdout: float = 1 / 3
     folds: int = 5
     accuracy: float | None = None
@@ -54,10 +68,21 @@ class Training:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"sample_rows": 1, "training_tuples": 1, "folds": 2, "window": 1, "least_ruster": 0}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise TrainingError(f"{name} must be at least {bound}, not {getattr(self, name)}")
+        for name, least in LEAST.items():
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, Integral):
+                raise TrainingError(f"{name} must be an integer, not {number!r}")
+            if number < least:
+                raise TrainingError(f"{name} must be at least {least}, not {number}")
+        for name in ("holdout", "tolerance", "accuracy"):
+            share = getattr(self, name)
+            given = share is not None or name != "accuracy"
+            if given and (isinstance(share, bool) or not isinstance(share, Real)):
+                raise TrainingError(f"{name} must be a number, not {share!r}")
+        if not isinstance(self.stop, Stop):
+            raise TrainingError(
+                f"stop must be a Stop, such as Stop(iterations=3), not {self.stop!r}"
+            )
         if not 0 <= self.holdout < 1:
             raise TrainingError(f"holdout is a share from 0 to below 1, not {self.holdout}")
         if not (0 <= self.tolerance < math.inf):
@@ -68,14 +93,21 @@ class Training:
         chosen("start", self.start, STARTS)
         chosen("search", self.search, SEARCHES)
         chosen("route search", self.route_search, ROUTE_SEARCHES)
-        chosen("judge", self.judge, JUDGES)
+        chosen("judge", self.judged_by, JUDGES)
+
+    @property
+    def judged_by(self) -> str | Judge:
+        """The judge asked for, or the one that suits what is asked for."""
+        if self.judge is not None:
+            return self.judge
+        return "holdout" if self.accuracy is None else "cross-validation"
 
     def _check_accuracy(self) -> None:
         if self.accuracy is None:
             return
         if not 0 < self.accuracy < 1:
             raise TrainingError(f"accuracy is a share between 0 and 1, not {self.accuracy}")
-        if self.judge == "holdout" and self.holdout == 0:
+        if self.judge in ("holdout", JUDGES["holdout"]) and self.holdout == 0:
             raise TrainingError(
                 "accuracy is measured on tuples kept back: give a holdout greater than 0, or "
                 "judge='cross-validation' or 'bootstrap'"
@@ -110,8 +142,3 @@ def chosen(what: str, choice: str | Strategy, known: Mapping[str, Strategy]) -> 
             f"a {what} is a name or a function, not {choice!r}. Known: {', '.join(sorted(known))}"
         )
     return cast(Strategy, choice)
-
-
-def name_of(choice: object) -> str:
-    """A strategy for people: its name, or that of the function given."""
-    return choice if isinstance(choice, str) else getattr(choice, "__name__", repr(choice))

@@ -17,7 +17,8 @@ from querymesh.optimize.problem import Problem
 from querymesh.optimize.search import SEARCHES, Search
 from querymesh.optimize.start import STARTS, Start
 from querymesh.optimize.stop import DEFAULT_STOP, Stop
-from querymesh.optimize.training import chosen, name_of
+from querymesh.optimize.strategy import name_of
+from querymesh.optimize.training import chosen
 from querymesh.stats.profile import Profile
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)

@@ -19,7 +19,7 @@ from querymesh.bench.case import Bench
 from querymesh.bench.limits import effort_of_mesh
 from querymesh.optimize.describe import best_single, describe
 from querymesh.optimize.start import STARTS
-from querymesh.optimize.stop import Stop
+from querymesh.optimize.stop import DEFAULT_STOP, Stop
 from querymesh.optimize.train import find
 from querymesh.optimize.training import Training
 from querymesh.reproduce.claim import Claim, Result
@@ -37,8 +37,8 @@ FEW_TUPLES = 10
 
 FULL = "k = 3 iterations"
 STOPS: dict[str, Stop] = {
-    FULL: Stop(iterations=3),
-    "one walk": Stop(iterations=1),
+    FULL: DEFAULT_STOP,
+    "one walk": Stop(iterations=1, partitions=DEFAULT_STOP.partitions),
     "30 partitions": Stop(iterations=3, partitions=30),
     "start alone": Stop(iterations=1, partitions=1),
 }

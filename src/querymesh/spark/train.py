@@ -42,8 +42,8 @@ def train(
     `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
     relation the bare table will do. A larger source is sampled down to `training.sample_rows`, and
     again to twice as many until `training.accuracy` is reached, if that is asked for (QM § 4.2).
-    `seed` stands for the training's. Operators are timed on the engine they will run on: SQL that goes to Catalyst is timed there, if
-    a Spark session is active.
+    `seed` stands for the training's. Operators are timed on the engine they will run on: SQL that
+    goes to Catalyst is timed there, if a Spark session is active.
     """
     known_name("engine", engine, ENGINES)
     if not isinstance(query, Query):
