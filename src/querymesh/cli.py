@@ -200,12 +200,13 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="draw the figures here, as SVG")] = None,
+    figure: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
 ) -> None:
     """Run a paper's experiments again: each claim, our value, and whether it holds."""
     from querymesh.reproduce import papers
 
     rows = papers.reproduce(
-        paper, quick, plots, lambda line: out.print(Text(str(line)), soft_wrap=True)
+        paper, quick, plots, lambda line: out.print(Text(str(line)), soft_wrap=True), figure or ()
     )
     papers.print_rows(rows, out)
     if json_file is not None:

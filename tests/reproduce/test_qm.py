@@ -78,8 +78,9 @@ def test_a_stream_is_followed_until_its_time_is_over(bench, monkeypatch):
     monkeypatch.setattr(over_time, "QUICK_ROWS_PER_BATCH", 4000)
     subject = small_subject(4000)
     seen = over_time.watch(bench, subject, over_time.ready(subject, 2000), "small")
-    (row,) = check_rows([over_time.result("11a", "small", seen, "a note")])
-    assert row["details"]["time_scale"] == 1800
+    inside, whole = check_rows(over_time.results("11a", "small", seen))
+    assert inside["details"]["time_scale"] == whole["details"]["time_scale"] == 1800
+    assert min(inside["details"]["results_per_second"]["QM"]) > 0
     for curve in seen.curves.values():
         assert curve[0] == (0.0, 0)
         assert curve == sorted(curve)
@@ -91,11 +92,13 @@ def test_figure_12_states_how_search_time_grows(bench):
     times = search_time.SearchTimes(
         [search_time.time_search(n, 4, search=s) for s in search_time.SHORT for n in (4, 8)],
         [search_time.time_search(6, m, search=s) for s in search_time.SHORT for m in (2, 4)],
+        0.4,
         0.5,
     )
     rows = check_rows(search_time.results(times))
-    assert [row["unit"] for row in rows] == ["exponent"] * 4 + ["s"] * 2
-    assert rows[-1]["verdict"] == "exceeds"
+    assert [row["unit"] for row in rows] == ["exponent"] * 4 + ["s"] * 3
+    assert [row["our_value"] for row in rows[4:6]] == [0.4, 0.5]
+    assert rows[4]["verdict"] == "exceeds"
 
 
 def test_figure_13_compares_every_start_there_is(bench, monkeypatch):
@@ -141,13 +144,16 @@ def test_a_paper_that_is_not_built_yet_is_named_and_so_are_those_there_are():
         papers.reproduce("amri", True, None, print)
     with pytest.raises(QueryMeshError, match="unknown paper 'qn'"):
         papers.reproduce("qn", True, None, print)
+    with pytest.raises(QueryMeshError, match="unknown figure '14'"):
+        papers.reproduce("qm", True, None, print, ["14"])
 
 
 def test_all_runs_what_there_is_says_what_is_missing_and_draws(spark, tmp_path, monkeypatch):
     found = Reproduced(output_rate._eddy_rates(), [lambda: {"figure-1": "<svg/>"}])
-    monkeypatch.setattr(papers, "PAPERS", {"qm": lambda bench: found, "om": None})
+    figures = {"1": lambda bench: found, "2": lambda bench: pytest.fail("not asked for")}
+    monkeypatch.setattr(papers, "PAPERS", {"qm": figures, "om": None})
     said = []
-    rows = papers.reproduce("all", True, tmp_path / "plots", said.append)
+    rows = papers.reproduce("all", True, tmp_path / "plots", said.append, ["1"])
     assert len(rows) == 4
     assert rows[0]["details"]["command"] == "querymesh reproduce qm --quick"
     assert said[-1] == "not built yet: om"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +18,43 @@ from querymesh.reproduce import charts, qm
 from querymesh.reproduce.qm import Reproduced
 from querymesh.spark.session import local_session
 
-PAPERS: Mapping[str, Callable[[Bench], Reproduced] | None] = {
-    "qm": qm.reproduce,
+PAPERS: Mapping[str, Mapping[str, Callable[[Bench], Reproduced]] | None] = {
+    "qm": qm.FIGURES,
     "cbr": None,
     "amri": None,
     "om": None,
     "rate": None,
 }
-"""The papers by the names of their systems; None is not built yet."""
+"""The figures of each paper, by the names of their systems; None is not built yet."""
 
 ALL = "all"
 COLOURS = {"exceeds": "green", "direction": "yellow", "contradicts": "red", "not yet": "dim"}
 
 
-def reproduce(paper: str, quick: bool, plots: Path | None, log: Log) -> list[dict[str, Any]]:
-    """Run one paper's experiments, or those of all that are built; one row a claim."""
+def reproduce(
+    paper: str, quick: bool, plots: Path | None, log: Log, figures: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Run one paper's experiments, or those of all that are built; one row a claim.
+
+    With `figures` only these of them.
+    """
     known_name("paper", paper, (*PAPERS, ALL))
-    missing = [name for name, run in PAPERS.items() if run is None]
+    missing = [name for name, of_paper in PAPERS.items() if of_paper is None]
     if paper in missing:
         built = ", ".join(name for name in PAPERS if name not in missing)
         raise QueryMeshError(f"the experiments of {paper!r} are not built yet. There are: {built}")
+    chosen = {name: of or {} for name, of in PAPERS.items() if paper in (name, ALL)}
+    for figure in figures:
+        known_name("figure", figure, [known for of_paper in chosen.values() for known in of_paper])
     bench = Bench(local_session(2, "querymesh reproduce"), quick, log)
     rows = []
-    for name, run in PAPERS.items():
-        if run is None or paper not in (name, ALL):
-            continue
+    for name, of_paper in chosen.items():
         command = f"querymesh reproduce {name}" + (" --quick" if quick else "")
-        found = run(bench)
+        found = Reproduced()
+        for figure, run in of_paper.items():
+            if not figures or figure in figures:
+                log(f"{name} figure {figure} …")
+                found.add(run(bench))
         rows += [result.as_row(command) for result in found.results]
         if plots is not None:
             _draw(name, found, plots, log)

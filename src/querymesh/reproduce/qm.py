@@ -55,23 +55,23 @@ def figure_11a(bench: Bench) -> Reproduced:
     table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
     subject = Subject(design.query(), SOURCE, table, design.partner_tables())
     seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")
-    row = over_time.result("11a", "Poisson: results by the end, QM over SP", seen, "whole Spark")
-    return Reproduced([row], [lambda: charts.over_time("11a", seen)])
+    rows = over_time.results("11a", "Poisson", seen)
+    return Reproduced(rows, [lambda: charts.over_time("11a", seen)])
 
 
 def figure_11b(bench: Bench) -> Reproduced:
     """11b: results over time, the Lab data; says so where it is not there."""
-    claim = "Lab data: results by the end, QM over SP"
     folder = data_folder()
     if folder is None or not lab.available(folder):
         bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
-        return Reproduced([Result(Claim("qm", "11b", claim, None), None, None, "no Lab data here")])
+        claim = Claim("qm", "11b", "Lab data: results by the end, QM over SP", None)
+        return Reproduced([Result(claim, None, None, "no Lab data here")])
     subject = lab.subject(folder)
     meshes = over_time.ready(subject, 4000)
     bench.log(f"  Lab data: {meshes[QM].why}")
     seen = over_time.watch(bench, subject, meshes, "Lab data")
-    row = over_time.result("11b", claim, seen, "whole Spark, three days of the Lab data")
-    return Reproduced([row], [lambda: charts.over_time("11b", seen)])
+    rows = over_time.results("11b", "Lab data", seen)
+    return Reproduced(rows, [lambda: charts.over_time("11b", seen)])
 
 
 def figure_12(bench: Bench) -> Reproduced:
@@ -96,12 +96,3 @@ FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
     "12": figure_12,
     "13": figure_13,
 }
-
-
-def reproduce(bench: Bench) -> Reproduced:
-    """Every figure, one after the other."""
-    whole = Reproduced()
-    for name, figure in FIGURES.items():
-        bench.log(f"QM figure {name} …")
-        whole.add(figure(bench))
-    return whole
