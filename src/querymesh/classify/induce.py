@@ -111,6 +111,7 @@ def grow(
     of an earlier call is not judged again.
     """
     remembered = {} if remembered is None else remembered
+    columns = _Columns.of(attributes, codes)
     waiting: list[tuple[float, int, Node, _Candidate]] = []
     count = 0
 
@@ -120,7 +121,7 @@ def grow(
         key = (rows.tobytes(), here.tobytes())
         choice = remembered.get(key)
         if choice is None:
-            choice = _choose(attributes, codes, here, weights[rows], rows, growth)
+            choice = _choose(columns, here, weights[rows], rows, growth)
             remembered[key] = choice
         node = Node(rows, choice.label)
         if choice.candidate is not None:
@@ -138,13 +139,27 @@ def grow(
     return root
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The attributes with their bins; those of categories also as one array, to be judged at once:
+    a node is small, and one call of numpy for all of them costs about what one for each does."""
+
+    attributes: list[Attribute]
+    codes: list[Codes]
+    categories: list[int]
+    bins: int
+    stacked: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(attributes: list[Attribute], codes: list[Codes]) -> _Columns:
+        chosen = [k for k, attribute in enumerate(attributes) if not attribute.numeric]
+        bins = max((attributes[k].bins for k in chosen), default=0)
+        stacked = np.array([codes[k] + place * bins for place, k in enumerate(chosen)], np.int64)
+        return _Columns(attributes, codes, chosen, bins, stacked)
+
+
 def _choose(
-    attributes: list[Attribute],
-    codes: list[Codes],
-    labels: Labels,
-    weights: Floats,
-    rows: Rows,
-    growth: Growth,
+    columns: _Columns, labels: Labels, weights: Floats, rows: Rows, growth: Growth
 ) -> _Choice:
     """The majority's label and the best split of these rows, whose labels and weights are given."""
     totals = _weigh(labels, weights, 1)
@@ -157,23 +172,80 @@ def _choose(
     number[present] = np.arange(kinds)
     compact = number[labels]
     whole_bits = float(entropy_bits(totals[present]))
+    judged = _judge_categories(columns, compact, kinds, weights, rows, whole_bits, growth)
     best_gain = 1e-9
     best: _Candidate | None = None
     trials = 0
-    for attribute, column in zip(attributes, codes, strict=True):
+    for k, (attribute, column) in enumerate(zip(columns.attributes, columns.codes, strict=True)):
+        if k in judged:
+            gain, yes, counts, filled = judged[k]
+            trials += filled
+            if gain > best_gain:
+                best_gain, best = gain, _Candidate(gain, rows, attribute, column, yes, counts)
+            continue
         cells = column[rows] * kinds + compact
-        size = attribute.bins * kinds
-        counts = _weigh(cells, weights, size).reshape(attribute.bins, kinds)
-        filled = np.flatnonzero(counts.any(axis=1))
-        for order, last in _orders(attribute, counts, filled):
+        counts = _weigh(cells, weights, attribute.bins * kinds).reshape(attribute.bins, kinds)
+        there = np.flatnonzero(counts.any(axis=1))
+        for order, last in _orders(there):
             gain, position = _scan(counts[order], last, whole_bits, growth.min_weight)
             if gain > best_gain:
                 best_gain = gain
                 best = _Candidate(gain, rows, attribute, column, order[: position + 1], counts)
-        trials += _trials(attribute, filled)
+        trials += 2 * attribute.bins if there[0] == 0 else attribute.bins - 1
     if best is None or chance_of_gain(best_gain, kinds - 1, trials) > growth.chance:
         return _Choice(label, None)
     return _Choice(label, best)
+
+
+def _judge_categories(
+    columns: _Columns,
+    labels: Labels,
+    kinds: int,
+    weights: Floats,
+    rows: Rows,
+    whole_bits: float,
+    growth: Growth,
+) -> dict[int, tuple[float, Labels, Floats, int]]:
+    """For each attribute of categories: its best gain, the bins of that split's one side, the label
+    counts of its bins, and how many bins are filled.
+
+    Bins are ordered along the first principal component of their label distributions; for two
+    labels, by the share of one, which is the exact optimum. The candidate sides are the prefixes of
+    that order; empty bins come last.
+    """
+    many, bins = len(columns.categories), columns.bins
+    if not many:
+        return {}
+    cells = columns.stacked[:, rows] * kinds + labels
+    counts = _weigh(cells.ravel(), np.tile(weights, many), many * bins * kinds)
+    counts = counts.reshape(many, bins, kinds)
+    weight = counts.sum(axis=2)
+    filled = weight > 0
+    shares = counts / np.where(filled, weight, 1.0)[:, :, None]
+    if kinds == 2:
+        along = shares[:, :, 0]
+    else:
+        everyone = counts[0].sum(axis=0)
+        root = np.sqrt(weight)
+        scaled = (shares - everyone / everyone.sum()) * root[:, :, None]
+        components = np.linalg.eigh(scaled @ scaled.transpose(0, 2, 1))[1][:, :, -1]
+        along = components / np.where(filled, root, 1.0)
+    order = np.where(filled, along, np.inf).argsort(axis=1, kind="stable")
+    upto = np.take_along_axis(counts, order[:, :, None], axis=1).cumsum(axis=1)
+    rest = upto[:, -1:] - upto
+    gains = whole_bits - entropy_bits(upto) - entropy_bits(rest)
+    light = np.minimum(upto.sum(axis=2), rest.sum(axis=2)) < growth.min_weight
+    gains[light] = -1.0
+    position = gains.argmax(axis=1)
+    return {
+        k: (
+            float(gains[place, position[place]]),
+            order[place, : position[place] + 1],
+            counts[place, : columns.attributes[k].bins],
+            int(filled[place].sum()),
+        )
+        for place, k in enumerate(columns.categories)
+    }
 
 
 def _weigh(numbers: Labels, weights: Floats, size: int) -> Floats:
@@ -181,37 +253,16 @@ def _weigh(numbers: Labels, weights: Floats, size: int) -> Floats:
     return np.bincount(numbers, weights, minlength=size).astype(np.float64, copy=False)
 
 
-def _trials(attribute: Attribute, filled: Labels) -> int:
-    """How many splits an attribute offers, for the correction of chance."""
-    if not attribute.numeric:
-        return len(filled)
-    return 2 * attribute.bins if filled[0] == 0 else attribute.bins - 1
+def _orders(filled: Labels) -> list[tuple[Labels, int]]:
+    """The orders of a numeric attribute's filled bins whose prefixes are the candidate "yes" sides,
+    and how many may be.
 
-
-def _orders(attribute: Attribute, counts: Floats, filled: Labels) -> list[tuple[Labels, int]]:
-    """The orders of filled bins whose prefixes are the candidate "yes" sides, and how many may be.
-
-    Numeric bins keep their order, with NULL tried at either end; all numbers against NULL is then
-    one prefix of the first order, and left out of the second. Categories are ordered along the
-    first principal component of their label distributions; for two labels, by the share of one,
-    which is the exact optimum.
+    Bins keep their order, with NULL tried at either end; all numbers against NULL is then one
+    prefix of the first order, and left out of the second.
     """
-    if attribute.numeric:
-        if filled[0] != 0:
-            return [(filled, len(filled) - 1)]
-        return [(filled, len(filled) - 1), (np.roll(filled, -1), len(filled) - 2)]
-    there = counts[filled]
-    weight = there.sum(axis=1)
-    shares = there / weight[:, None]
-    if shares.shape[1] == 2:
-        return [(filled[np.argsort(shares[:, 0], kind="stable")], len(filled) - 1)]
-    centred = shares - (weight @ shares) / weight.sum()
-    scaled = centred * np.sqrt(weight)[:, None]
-    if len(filled) < shares.shape[1]:  # the smaller of the two products has the same components
-        along = np.linalg.eigh(scaled @ scaled.T)[1][:, -1] / np.sqrt(weight)
-    else:
-        along = centred @ np.linalg.eigh(scaled.T @ scaled)[1][:, -1]
-    return [(filled[np.argsort(along, kind="stable")], len(filled) - 1)]
+    if filled[0] != 0:
+        return [(filled, len(filled) - 1)]
+    return [(filled, len(filled) - 1), (np.roll(filled, -1), len(filled) - 2)]
 
 
 def _scan(counts: Floats, last: int, whole_bits: float, min_weight: float) -> tuple[float, int]:
