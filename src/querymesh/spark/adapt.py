@@ -230,11 +230,10 @@ class Learner:
             finding = look.finding()
             if finding is None or self._watch is None:
                 return
-            if look.epoch != self._watch.epoch:
+            switch = look.switch(finding, self._version + 1, self._newest)
+            if not self._install(finding.mesh, switch, look.epoch):
                 log.info("the data changed again while a mesh was searched for: it is let go")
                 return
-            switch = look.switch(finding, self._version + 1, self._newest)
-            self._install(finding.mesh, switch)
             log.info("mesh %d after batch %d: %s", switch.version, switch.batch, switch.reason)
         except OSError as problem:
             self._unheard(problem)
@@ -244,15 +243,21 @@ class Learner:
             self._rest_until = monotonic() + REST * (monotonic() - started)
             self._searching = False
 
-    def _install(self, mesh: Mesh, switch: Switch | None) -> None:
-        """One file makes it the newest; whoever begins a batch after this takes it."""
+    def _install(self, mesh: Mesh, switch: Switch | None, epoch: int = 0) -> bool:
+        """One file makes it the newest; whoever begins a batch after this takes it.
+
+        Not so a mesh that was found on data of an earlier epoch than the present.
+        """
         with self._lock:
+            if self._watch is not None and self._watch.epoch != epoch:
+                return False
             version = self._version + 1
             self._setting.channel.publish(mesh, version)
             self._setting.installed(version, mesh, switch)
             self._version, self._mesh = version, mesh
             if self._watch is not None:
                 self._watch.installed(mesh)
+            return True
 
     def _unheard(self, problem: OSError) -> None:
         """The folder cannot be written, or is gone with its checkpoint: say so once."""
