@@ -12,6 +12,7 @@ from querymesh.errors import (
     QueryMeshError,
     SchemaError,
     SetupError,
+    StateError,
     TrainingError,
     UnsupportedError,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Results",
     "SchemaError",
     "SetupError",
+    "StateError",
     "Stop",
     "Training",
     "TrainingError",

@@ -30,6 +30,10 @@ class MeshFileError(QueryMeshError):
     """A saved mesh is damaged, from a newer version, or does not fit the query."""
 
 
+class StateError(QueryMeshError):
+    """Stored join state is damaged, missing, foreign, or of another query."""
+
+
 class UnsupportedError(QueryMeshError):
     """Understood, but not runnable in this way; the text names the way that works."""
 
