@@ -13,7 +13,7 @@ No router stands in the middle: a ruster's own token tells where it goes next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
 import numpy as np
@@ -47,8 +47,7 @@ class Fabric:
 
     def window(self, batch: pa.RecordBatch) -> Window:
         """A batch of the source as a classification window."""
-        tables = {name: table.batch for name, table in self._tables.items()}
-        return Window(self.bound.source.alias, batch, tables)
+        return Window(self.bound.source.alias, batch, self._tables)
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window, in the order of its rows unless a join made them too many."""
@@ -79,6 +78,10 @@ class Fabric:
 
     def _travel(self, window: Window, router: Router) -> Iterator[Ruster]:
         """The rusters that reach the output."""
+        yield from self._move(self._set_out(window, router), router)
+
+    def _set_out(self, window: Window, router: Router) -> list[Ruster]:
+        """A window's rusters, classified and counted, at the start of their routes."""
         started = perf_counter()
         rusters = router.rusters(window)
         metrics = self.metrics
@@ -88,11 +91,22 @@ class Fabric:
         metrics.rusters += len(rusters)
         for made in rusters:
             metrics.leaf_rows[router.version, made.leaf] += len(made)
+        return rusters
+
+    def _move(
+        self,
+        rusters: Iterable[Ruster],
+        router: Router,
+        until: Callable[[Ruster], bool] | None = None,
+    ) -> Iterator[Ruster]:
+        """Follow rusters to the output, or to where `until` is true of them."""
         inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
         while inside:
             ruster = next(inside[-1], None)
             if ruster is None:
                 inside.pop()
+            elif until is not None and until(ruster):
+                yield ruster
             elif ruster.token.choices:
                 inside.append(self._drawn(ruster, router))
             elif ruster.token.top != OUTPUT:
@@ -117,18 +131,19 @@ class Fabric:
         visits.calls += 1
         visits.evaluations += len(ruster)
         module = self.modules[index - 1]
-        before = module.errors
+        errors, comparisons = module.errors, module.comparisons
         started = perf_counter()
         for out in module.process(ruster):
             visits.seconds += perf_counter() - started
             visits.passed += len(out)
-            visits.errors += module.errors - before
-            before = module.errors
+            visits.errors += module.errors - errors
+            visits.comparisons += module.comparisons - comparisons
             if len(out):
                 yield out
-            before = module.errors  # others of this module may have run meanwhile
+            errors, comparisons = module.errors, module.comparisons  # others may have run meanwhile
             started = perf_counter()
         visits.seconds += perf_counter() - started
+        visits.comparisons += module.comparisons - comparisons
 
     def _out(self, gathering: Gathering) -> pa.RecordBatch:
         started = perf_counter()

@@ -50,6 +50,10 @@ class LookupTable:
         """The table's row numbers at these positions of the layout."""
         return self._order[positions]
 
+    def take(self, name: str, rows: Ints) -> pa.Array:
+        """The values of a column at these row numbers of the table."""
+        return self.batch.column(name).take(pa.array(rows))
+
     def _combine(self, keys: list[pa.Array]) -> Ints:
         """One number for the whole key; -1 where a part is NULL or not in the table at all."""
         combined = self._columns[0].ranks(keys[0])

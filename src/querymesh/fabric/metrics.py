@@ -19,6 +19,8 @@ class Visits:
     passed: int = 0
     errors: int = 0
     seconds: float = 0.0
+    comparisons: int = 0
+    """Stored tuples that probes of a join state looked at."""
 
     def add(self, other: Visits) -> None:
         """Add another task's visits to these."""
@@ -27,6 +29,7 @@ class Visits:
         self.passed += other.passed
         self.errors += other.errors
         self.seconds += other.seconds
+        self.comparisons += other.comparisons
 
 
 @dataclass
@@ -68,6 +71,11 @@ class Metrics:
     def evaluations(self) -> int:
         """Operator evaluations: one for each row an operator was run on."""
         return sum(visits.evaluations for visits in self.visits.values())
+
+    @property
+    def comparisons(self) -> int:
+        """Stored tuples that probes of join states looked at."""
+        return sum(visits.comparisons for visits in self.visits.values())
 
     @property
     def errors_dropped(self) -> int:

@@ -59,6 +59,9 @@ class Module(Protocol):
     errors: int
     """Rows dropped because a user's function raised on them, so far."""
 
+    comparisons: int
+    """Stored tuples looked at, so far."""
+
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """The rusters that come out; empty ones may be among them, and leave the fabric."""
 
@@ -70,6 +73,7 @@ class FilterModule:
     operator: Filter
     calls: UserCalls
     errors: int = 0
+    comparisons: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in, one out."""
@@ -93,6 +97,7 @@ class LookupModule:
     table: LookupTable
     calls: UserCalls
     errors: int = 0
+    comparisons: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in; more than one out where the fan-out is large."""

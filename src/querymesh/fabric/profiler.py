@@ -88,6 +88,7 @@ class _Counted:
 
     def __init__(self, module: Module) -> None:
         self.errors = 0
+        self.comparisons = 0
         self.evaluations = 0
         self._module = module
 

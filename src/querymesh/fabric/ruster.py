@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +24,20 @@ from querymesh.query.expr import Column
 Rows = npt.NDArray[np.int64]
 
 
+class Joined(Protocol):
+    """What a source is joined to: a static table, or the state of another stream."""
+
+    def take(self, name: str, rows: Rows) -> pa.Array:
+        """The values of a column at these rows."""
+
+
 @dataclass(frozen=True)
 class Window:
-    """One classification window (W^TC): a batch of the source, and the tables to join it to."""
+    """One classification window (W^TC): a batch of the source, and what it is joined to."""
 
     source: str
     batch: pa.RecordBatch
-    tables: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
+    tables: Mapping[str, Joined] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -53,8 +61,9 @@ class Ruster:
     def column(self, column: Column) -> pa.Array:
         """The values of a column at the selected rows."""
         if column.relation is not None and column.relation in self.matches:
-            table = self.window.tables[column.relation]
-            return table.column(column.name).take(pa.array(self.matches[column.relation]))
+            return self.window.tables[column.relation].take(
+                column.name, self.matches[column.relation]
+            )
         if column.relation not in (None, self.window.source):
             raise LookupError(f"{column.relation} is not joined yet, but {column.name} is read")
         values = self.window.batch.column(column.name)

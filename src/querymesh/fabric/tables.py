@@ -24,10 +24,10 @@ def make_tables(
             continue
         batch = one_batch(inputs[operator.relation])
         for condition in bound.static_filters.get(operator.relation, ()):
-            verdict = _on_batch(condition, batch, calls)
+            verdict = on_batch(condition, batch, calls)
             kept = as_mask(verdict, operator.name) & ~calls.take_failed(batch.num_rows)
             batch = batch.filter(pa.array(kept))
-        keys = [_on_batch(key, batch, calls) for key in operator.build_keys]
+        keys = [on_batch(key, batch, calls) for key in operator.build_keys]
         calls.take_failed(batch.num_rows)  # a key that could not be computed is NULL: no match
         tables[operator.relation] = LookupTable(batch, keys)
     return tables
@@ -45,7 +45,9 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def _on_batch(expr: Expr, batch: pa.RecordBatch, calls: UserCalls) -> pa.Array:
+def on_batch(expr: Expr, batch: pa.RecordBatch, calls: UserCalls) -> pa.Array:
+    """An expression over one relation, computed on its rows."""
+
     def column(wanted: Column) -> pa.Array:
         return batch.column(wanted.name)
 

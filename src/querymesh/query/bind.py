@@ -31,9 +31,9 @@ def bind(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
 
     `schemas` are by the relation's name in FROM, whatever its case.
     """
-    by_alias = {relation.alias: _schema_of(relation, schemas) for relation in query.relations}
+    by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
     source = _source(query, by_alias)
-    binding = _Binding(query, source, Scope(query.relations, by_alias, query.using))
+    binding = Binding(query, source, Scope(query.relations, by_alias, query.using))
     operators, static_filters = binding.operators()
     outputs = binding.outputs()
     fields = []
@@ -52,7 +52,8 @@ def bind(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
     )
 
 
-def _schema_of(relation: Relation, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
+def schema_of(relation: Relation, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
+    """The schema given for a relation, whatever the case of its name."""
     if relation.name in schemas:
         return schemas[relation.name]
     for name, schema in schemas.items():
@@ -68,23 +69,27 @@ def _source(query: Query, schemas: Mapping[str, pa.Schema]) -> Relation:
 
     A trailing WINDOW gives a window to every relation; those without the time column are static.
     """
-    windowed = [relation for relation in query.relations if relation.window is not None]
-    if not windowed:
-        return query.relations[0]
-    if query.time is not None:
-        time = query.time.lower()
-        timed = [r for r in windowed if time in (n.lower() for n in schemas[r.alias].names)]
-        if not timed:
-            names = ", ".join(relation.alias for relation in windowed)
-            raise SchemaError(f"none of {names} has the time column {query.time}")
-        windowed = timed
-    if len(windowed) > 1:
-        names = ", ".join(relation.alias for relation in windowed)
+    streams = windowed(query, schemas)
+    if len(streams) > 1:
+        names = ", ".join(relation.alias for relation in streams)
         raise UnsupportedError(
-            f"joins of several windowed streams are not runnable yet ({names}): "
-            "leave the window off all but one, and the others are static look-up tables"
+            f"{names} are windowed streams, and this is for queries over one: leave the window off "
+            "all but one, and the others are static look-up tables"
         )
-    return windowed[0]
+    return streams[0] if streams else query.relations[0]
+
+
+def windowed(query: Query, schemas: Mapping[str, pa.Schema]) -> list[Relation]:
+    """The relations that are streams: those with a window and, if one is named, a time column."""
+    found = [relation for relation in query.relations if relation.window is not None]
+    if not found or query.time is None:
+        return found
+    time = query.time.lower()
+    timed = [r for r in found if time in (name.lower() for name in schemas[r.alias].names)]
+    if not timed:
+        names = ", ".join(relation.alias for relation in found)
+        raise SchemaError(f"none of {names} has the time column {query.time}")
+    return timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class _Placed:
     reads: frozenset[str]
 
 
-class _Binding:
+class Binding:
     """One query being bound."""
 
     def __init__(self, query: Query, source: Relation, scope: Scope) -> None:
@@ -107,7 +112,12 @@ class _Binding:
         self.scope = scope
         self.qualified = len(query.relations) > 1
 
+    def text(self, expr: Expr) -> str:
+        """An expression as people read it."""
+        return to_text(expr, qualified=self.qualified)
+
     def typed(self, expr: Expr) -> tuple[Expr, pa.DataType]:
+        """The expression with its casts made explicit, and its type."""
         return typed(expr, self.scope.type_of, self.query.functions)
 
     def conditions(self) -> list[Condition]:
@@ -125,6 +135,7 @@ class _Binding:
         return conditions
 
     def operators(self) -> tuple[tuple[Operator, ...], dict[str, tuple[Expr, ...]]]:
+        """The operators, and the conditions on look-up tables alone by alias."""
         conditions = self.conditions()
         others = [r.alias for r in self.query.relations if r.alias != self.source.alias]
         joins = place_lookups(conditions, self.source.alias, others)
@@ -137,13 +148,15 @@ class _Binding:
                 continue
             table = next(iter(condition.reads)) if len(condition.reads) == 1 else None
             if table in others:
-                self._check_static(condition)
+                self.check_static(condition)
                 static.setdefault(table, []).append(condition.expr)
                 static_texts.add(condition.text)
             else:
                 placed.append(self._filter(position, condition))
         placed.sort(key=lambda each: each.position)
-        operators = self._ordered(_numbered(placed), static_texts)
+        named = numbered([each.operator for each in placed])
+        placed = [replace(each, operator=op) for each, op in zip(placed, named, strict=True)]
+        operators = self._ordered(placed, static_texts)
         return operators, {alias: tuple(exprs) for alias, exprs in static.items()}
 
     def _lookup(self, join: Join) -> _Placed:
@@ -165,7 +178,8 @@ class _Binding:
         reads = condition.reads - {self.source.alias}
         return _Placed(position, Filter(0, name, expr), condition.text, user_calls_of(expr), reads)
 
-    def _check_static(self, condition: Condition) -> None:
+    def check_static(self, condition: Condition) -> None:
+        """Refuse a condition on a look-up table alone that would have to wait for others."""
         for name in user_calls_of(condition.expr):
             if self.query.functions[name].after:
                 raise UnsupportedError(
@@ -255,14 +269,15 @@ def _is_lookup(placed: _Placed) -> bool:
     return isinstance(placed.operator, Lookup)
 
 
-def _numbered(placed: Sequence[_Placed]) -> list[_Placed]:
-    """Indices from 1 in the order written, and names that tell operators apart."""
-    numbered, taken = [], set()
-    for index, each in enumerate(placed, start=1):
-        name, copy = each.operator.name, 1
+def numbered(operators: Sequence[Operator]) -> list[Operator]:
+    """Indices from 1 in the order given, and names that tell operators apart."""
+    made: list[Operator] = []
+    taken: set[str] = set()
+    for index, operator in enumerate(operators, start=1):
+        name, copy = operator.name, 1
         while name in taken:
             copy += 1
-            name = f"{each.operator.name} #{copy}"
+            name = f"{operator.name} #{copy}"
         taken.add(name)
-        numbered.append(replace(each, operator=replace(each.operator, index=index, name=name)))
-    return numbered
+        made.append(replace(operator, index=index, name=name))
+    return made

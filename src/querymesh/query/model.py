@@ -11,6 +11,7 @@ import pyarrow as pa
 from querymesh.query.expr import Expr
 
 if TYPE_CHECKING:
+    from querymesh.query.aggregate import Aggregation
     from querymesh.query.predicate import Predicate
 
 
@@ -46,6 +47,7 @@ class Query:
     `outputs` is None for `SELECT *`; an output `Column(alias, "*")` is a relation's columns.
     `conjuncts` are what the optimizer may reorder. `functions` are by lower-case name. `using` are
     the (alias, column) pairs of JOIN ... USING that `*` and unqualified names do not see again.
+    `aggregate` is what Spark makes of the outputs, where the SQL has aggregates or GROUP BY.
     """
 
     sql: str
@@ -55,6 +57,7 @@ class Query:
     time: str | None = None
     functions: Mapping[str, Predicate] = field(default_factory=dict)
     using: frozenset[tuple[str, str]] = frozenset()
+    aggregate: Aggregation | None = None
 
     def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
         """Resolve every name and type against the inputs; see `bind.bind`."""
@@ -89,7 +92,38 @@ class Lookup:
     after: frozenset[int] = frozenset()
 
 
-Operator = Filter | Lookup
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe of another relation's state (STeM), by all conditions that link it to what is joined.
+
+    What is joined by then depends on the route, and so does the access pattern. `links` are the
+    relations by whose conditions alone the probe is profiled: the source, or where nothing links
+    the two, the relation through which it is reached.
+    """
+
+    index: int
+    name: str
+    relation: str
+    links: frozenset[str]
+    after: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A join condition between two relations that both hang on the source.
+
+    The probe that comes second uses it, so it takes no visit of its own. It is an operator because
+    it drops rows: the optimizer must know what is left once both are joined.
+    """
+
+    index: int
+    name: str
+    left: str
+    right: str
+    after: frozenset[int] = frozenset()
+
+
+Operator = Filter | Lookup | Probe | Meeting
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,343 @@
+"""A query over several windowed streams and the schemas of its inputs, to a `JoinQuery`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pyarrow as pa
+
+from querymesh.errors import QueryError, SchemaError, UnsupportedError
+from querymesh.query.bind import Binding, numbered, schema_of, windowed
+from querymesh.query.expr import Call, Expr, UserCall, columns_of, user_calls_of
+from querymesh.query.join import ORDERED, Compared, JoinQuery, KeyClass
+from querymesh.query.joins import Condition
+from querymesh.query.model import (
+    BoundQuery,
+    Filter,
+    Meeting,
+    Operator,
+    Output,
+    Probe,
+    Query,
+    Relation,
+)
+from querymesh.query.names import Scope
+from querymesh.query.precedence import closed
+from querymesh.query.types import Kind, compute_type, kind_of, sql_name
+
+_ORDERED_KINDS = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.TIMESTAMP)
+
+
+def streams_in(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
+    """How many windowed streams the query joins; `schemas` are by the relation's name."""
+    return len(windowed(query, {r.alias: schema_of(r, schemas) for r in query.relations}))
+
+
+def bind_join(query: Query, schemas: Mapping[str, pa.Schema]) -> JoinQuery:
+    """Resolve every name and type against the inputs, and find classes, comparisons and views."""
+    by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
+    streams = tuple(windowed(query, by_alias))
+    scope = Scope(query.relations, by_alias, query.using)
+    return _Joining(Binding(query, streams[0], scope), streams).bound()
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A condition that reads one relation alone, or none."""
+
+    expr: Expr
+    text: str
+
+
+class _Joining:
+    """One query over several streams being bound."""
+
+    def __init__(self, binding: Binding, streams: tuple[Relation, ...]) -> None:
+        self.binding = binding
+        self.query = binding.query
+        self.streams = streams
+        self.relations = [relation.alias for relation in self.query.relations]
+        self.own: dict[str, list[_Own]] = {alias: [] for alias in self.relations}
+        self.compared: list[Compared] = []
+        self.residual: list[Condition] = []
+        self.times = self._times()
+        equal = self._sorted_out(binding.conditions())
+        self.classes = self._classes(equal)
+
+    def bound(self) -> JoinQuery:
+        outputs = []
+        fields = []
+        for name, expr in self.binding.outputs():
+            checked, dtype = self.binding.typed(expr)
+            outputs.append(Output(name, checked))
+            fields.append(pa.field(name, dtype))
+        aliases = {stream.alias for stream in self.streams}
+        statics = tuple(r for r in self.query.relations if r.alias not in aliases)
+        static_filters = {r.alias: self._static_filters(r.alias) for r in statics}
+        views = {}
+        for stream in self.streams:
+            views[stream.alias] = BoundQuery(
+                query=self.query,
+                source=stream,
+                schemas=self.binding.scope.schemas,
+                operators=_View(self, stream.alias).operators(),
+                static_filters=static_filters,
+                outputs=tuple(outputs),
+                output_schema=pa.schema(fields),
+            )
+        return JoinQuery(
+            query=self.query,
+            streams=self.streams,
+            statics=statics,
+            schemas=self.binding.scope.schemas,
+            times=self.times,
+            classes=self.classes,
+            compared=tuple(self.compared),
+            static_filters=static_filters,
+            views=views,
+        )
+
+    def _times(self) -> dict[str, str]:
+        times = {}
+        for stream in self.streams:
+            names = self.binding.scope.schemas[stream.alias].names
+            wanted = self.query.time
+            if wanted is None:
+                if stream.window is not None and stream.window.kind == "range":
+                    raise QueryError(
+                        f"the window of {stream.alias} goes by time, but the query does not say by "
+                        'which column: give time=, as in qm.query(sql, time="ts")'
+                    )
+                continue
+            name = next((n for n in names if n == wanted), None)
+            name = name or next(n for n in names if n.lower() == wanted.lower())
+            dtype = self.binding.scope.schemas[stream.alias].field(name).type
+            if kind_of(dtype) is not Kind.TIMESTAMP:
+                raise SchemaError(
+                    f"windows go by time, but {stream.alias}.{name} is {sql_name(dtype)}: cast it "
+                    "to TIMESTAMP in the DataFrame you give"
+                )
+            times[stream.alias] = name
+        zoned = {self._is_zoned(alias, name) for alias, name in times.items()}
+        if len(zoned) > 1:
+            raise SchemaError(
+                "some streams have their time as TIMESTAMP and some as TIMESTAMP_NTZ, which do not "
+                "compare: cast them to one of the two"
+            )
+        return times
+
+    def _is_zoned(self, alias: str, name: str) -> bool:
+        return compute_type(self.binding.scope.schemas[alias].field(name).type).tz is not None
+
+    def _sorted_out(self, conditions: Sequence[Condition]) -> list[tuple[Expr, Expr]]:
+        """Put each condition where it belongs; the equalities between two relations remain."""
+        equal = []
+        for condition in conditions:
+            if len(condition.reads) == 1:
+                self.own[next(iter(condition.reads))].append(_Own(condition.expr, condition.text))
+            elif not condition.reads:
+                for stream in self.streams:
+                    self.own[stream.alias].append(_Own(condition.expr, condition.text))
+            elif (sides := self._sides(condition)) is None:
+                self.residual.append(condition)
+            elif condition.expr.function == "=":  # type: ignore[union-attr]
+                equal.append(sides)
+            else:
+                (left, right), op = sides, condition.expr.function  # type: ignore[union-attr]
+                self.compared.append(
+                    Compared(_of(left), left, op, _of(right), right, condition.text)
+                )
+        return equal
+
+    def _sides(self, condition: Condition) -> tuple[Expr, Expr] | None:
+        """The two keys, if the condition compares one relation's with another's."""
+        expr = condition.expr
+        if not isinstance(expr, Call) or expr.function not in ("=", *ORDERED):
+            return None
+        left, right = expr.args
+        if len(_reads(left)) != 1 or len(_reads(right)) != 1 or _reads(left) == _reads(right):
+            return None
+        kinds = [kind_of(self.binding.typed(side)[1]) for side in (left, right)]
+        if kinds[0] is not kinds[1] or kinds[0] in (Kind.OTHER, Kind.NULL):
+            return None
+        if expr.function != "=" and kinds[0] not in _ORDERED_KINDS:
+            return None
+        return left, right
+
+    def _classes(self, equal: Sequence[tuple[Expr, Expr]]) -> tuple[KeyClass, ...]:
+        """The keys that equalities connect, of one type each."""
+        groups: list[list[Expr]] = []
+        for pair in equal:
+            kind = kind_of(self.binding.typed(pair[0])[1])
+            touched = [
+                group
+                for group in groups
+                if kind_of(self.binding.typed(group[0])[1]) is kind
+                and any(key in group for key in pair)
+            ]
+            merged = list(dict.fromkeys([*(k for group in touched for k in group), *pair]))
+            groups = [group for group in groups if group not in touched] + [merged]
+        classes = []
+        for number, group in enumerate(groups):
+            members: dict[str, Expr] = {}
+            for key in sorted(group, key=lambda key: self.relations.index(_of(key))):
+                first = members.setdefault(_of(key), key)
+                if first != key:
+                    both = Call("=", (first, key))
+                    self.own[_of(key)].append(_Own(both, self.binding.text(both)))
+            dtype = compute_type(self.binding.typed(group[0])[1])
+            classes.append(KeyClass(number, dtype, members))
+        return tuple(classes)
+
+    def _static_filters(self, alias: str) -> tuple[Expr, ...]:
+        for own in self.own[alias]:
+            self.binding.check_static(Condition(own.expr, own.text))
+        return tuple(own.expr for own in self.own[alias])
+
+
+class _View:
+    """The operators of a tuple that arrives on one stream."""
+
+    def __init__(self, joining: _Joining, source: str) -> None:
+        self.joining = joining
+        self.binding = joining.binding
+        self.source = source
+        self.parents = self._parents()
+
+    def operators(self) -> tuple[Operator, ...]:
+        own = self.joining.own[self.source]
+        made: list[tuple[Operator, str, frozenset[str]]] = []
+        for each in own:
+            made.append((Filter(0, self._name(each), each.expr), each.text, frozenset()))
+        for alias, parent in self.parents.items():
+            links = frozenset({self.source, parent})
+            made.append((Probe(0, alias, alias, links), alias, links - {self.source}))
+        for left, right, text in self._meetings():
+            made.append((Meeting(0, text, left, right), text, frozenset({left, right})))
+        for condition in self.joining.residual:
+            name = self._name(_Own(condition.expr, condition.text))
+            reads = condition.reads - {self.source}
+            made.append((Filter(0, name, condition.expr), condition.text, reads))
+        named = numbered([operator for operator, _, _ in made])
+        return self._ordered(named, [text for _, text, _ in made], [r for _, _, r in made])
+
+    def _ordered(
+        self, made: list[Operator], texts: list[str], reads: list[frozenset[str]]
+    ) -> tuple[Operator, ...]:
+        probes = {op.relation: op.index for op in made if isinstance(op, Probe)}
+        own = frozenset(range(1, len(self.joining.own[self.source]) + 1))
+        direct: dict[int, frozenset[int]] = {}
+        for operator, read in zip(made, reads, strict=True):
+            first = frozenset() if operator.index in own else own
+            direct[operator.index] = first | {probes[alias] for alias in read}
+            if isinstance(operator, Filter):
+                mine = own if operator.index in own else frozenset(direct) | own
+                direct[operator.index] |= self._after(operator, made, texts, mine)
+        complete = closed(direct, {op.index: op.name for op in made})
+        return tuple(replace(op, after=complete[op.index]) for op in made)
+
+    def _after(
+        self, operator: Filter, made: list[Operator], texts: list[str], allowed: frozenset[int]
+    ) -> frozenset[int]:
+        """The operators that `after=` of the functions it calls means.
+
+        Conditions on one stream run before its tuples are stored, so those that read several may
+        come after them, but not the other way round.
+        """
+        found: set[int] = set()
+        filters = [op for op in made if isinstance(op, Filter)]
+        elsewhere = {
+            part.lower()
+            for alias, owned in self.joining.own.items()
+            if alias != self.source
+            for own in owned
+            for part in (own.text, self._name(own), *user_calls_of(own.expr))
+        }
+        for call in sorted(user_calls_of(operator.expr)):
+            for name in self.joining.query.functions[call].after:
+                matching = {
+                    op.index
+                    for op in filters
+                    if name.lower() in (op.name.lower(), texts[op.index - 1].lower())
+                    or name.lower() in user_calls_of(op.expr)
+                }
+                several = len(_reads(operator.expr)) > 1
+                if not matching and several and name.lower() in elsewhere:
+                    continue
+                if not matching or not matching <= allowed:
+                    raise UnsupportedError(
+                        f"{operator.name} is to come after {name!r}: conditions on one stream of a "
+                        "join run before its tuples are stored, in an order among themselves; "
+                        f"those of {self.source} are "
+                        f"{', '.join(o.text for o in self.joining.own[self.source]) or 'none'}"
+                    )
+                found |= matching - {operator.index}
+        return frozenset(found)
+
+    def _parents(self) -> dict[str, str]:
+        """For each other relation, in an order in which each can be probed, what it hangs on."""
+        placed = [self.source]
+        parents: dict[str, str] = {}
+        waiting = [alias for alias in self.joining.relations if alias != self.source]
+        while waiting:
+            found = next(
+                (
+                    (alias, parent)
+                    for linked in (self._equal, self._compared, self._weakly)
+                    for parent in placed
+                    for alias in waiting
+                    if linked(alias, parent)
+                ),
+                None,
+            )
+            if found is None:
+                raise QueryError(
+                    f"no condition links {', '.join(waiting)} to {', '.join(sorted(placed))}: add "
+                    f"one, such as {placed[0]}.key = {waiting[0]}.key, to WHERE or ON"
+                )
+            alias, parents[alias] = found[0], found[1]
+            placed.append(alias)
+            waiting.remove(alias)
+        return parents
+
+    def _equal(self, one: str, other: str) -> bool:
+        return any(one in c.members and other in c.members for c in self.joining.classes)
+
+    def _compared(self, one: str, other: str) -> bool:
+        return any({one, other} == {c.left, c.right} for c in self.joining.compared)
+
+    def _weakly(self, one: str, other: str) -> bool:
+        return any({one, other} <= condition.reads for condition in self.joining.residual)
+
+    def _meetings(self) -> Iterable[tuple[str, str, str]]:
+        """The join conditions that no probe has by itself: (left, right, text)."""
+        for each in self.joining.classes:
+            if self.source in each.members:
+                continue
+            members = [alias for alias in self.parents if alias in each.members]
+            apart = [alias for alias in members if self.parents[alias] not in members]
+            for left, right in pairwise(apart):
+                both = Call("=", (each.members[left], each.members[right]))
+                yield left, right, self.binding.text(both)
+        for compared in self.joining.compared:
+            left, right = compared.left, compared.right
+            linked = self.parents.get(left) == right or self.parents.get(right) == left
+            if self.source not in (left, right) and not linked:
+                yield left, right, compared.text
+
+    def _name(self, own: _Own) -> str:
+        if isinstance(own.expr, UserCall):
+            return self.joining.query.functions[own.expr.function].name
+        return own.text
+
+
+def _reads(expr: Expr) -> frozenset[str]:
+    return frozenset(column.relation or "" for column in columns_of(expr))
+
+
+def _of(key: Expr) -> str:
+    """The one relation a key reads."""
+    (alias,) = _reads(key)
+    return alias
