@@ -17,13 +17,14 @@ from querymesh.errors import (
     UnsupportedError,
 )
 from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.join_mesh import JoinMesh, load
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.mesh_file import load_mesh as load
 from querymesh.optimize.stop import Stop
 from querymesh.optimize.training import Training
 from querymesh.query.model import Query
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate, function, predicate
+from querymesh.spark.join_live import JoinRun
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 from querymesh.spark.session import local_session
@@ -35,6 +36,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Adaptation",
+    "JoinMesh",
+    "JoinRun",
     "LiveRun",
     "Mesh",
     "MeshFileError",

@@ -2,6 +2,7 @@
 
 from threading import Event
 from time import perf_counter, sleep
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from querymesh.spark import task
 from querymesh.spark.adapt import Learner, Setting
 from querymesh.spark.channel import Channel
 from querymesh.spark.task import FabricTask
+from querymesh.spark.task_mesh import MeshSource
 
 
 class Reports:
@@ -60,11 +62,11 @@ def test_a_mesh_found_for_data_that_is_gone_is_let_go(tmp_path, monkeypatch):
     monkeypatch.setattr(Look, "finding", slowly)
     reports = Reports(learner)
     for number in range(30):
-        monkeypatch.setattr(task, "_batch_number", lambda number=number: number)
+        monkeypatch.setattr(task, "batch_number", lambda number=number: number)
         passes = SWAPPED if 8 <= number < 18 else OPPOSITE
         rows = rows_of(tuples(rng, 4000, passes), rng)
         rows = rows.append_column("id", pa.array(np.arange(4000)))
-        list(FabricTask(bound, mesh, reports, {}, channel=channel)(iter(rows.to_batches())))
+        list(FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})(iter(rows.to_batches())))
         sleep(0.03)
     assert installed == []
     assert learner._searching, "a search is under way, begun while the data was swapped"
@@ -89,11 +91,11 @@ def test_reports_are_handed_over_at_once_however_slow_the_search_and_the_folder(
     mesh, bound, channel, learner, installed = learning(SlowChannel(str(tmp_path / "channel")))
     reports = Reports(learner)
     for number in range(24):
-        monkeypatch.setattr(task, "_batch_number", lambda number=number: number)
+        monkeypatch.setattr(task, "batch_number", lambda number=number: number)
         for _ in range(3):
             profile = tuples(rng, 2000, OPPOSITE if number < 10 else SWAPPED)
             rows = rows_of(profile, rng).append_column("id", pa.array(np.arange(2000)))
-            run = FabricTask(bound, mesh, reports, {}, channel=channel)
+            run = FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})
             assert sum(out.num_rows for out in run(iter(rows.to_batches()))) == int(
                 profile.outcomes.prod(axis=1).sum()
             )

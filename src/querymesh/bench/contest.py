@@ -137,13 +137,15 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         few = profile.take(np.arange(min(profile.rows, PROFILED_ROWS)))
         drop_us, pass_us = native_costs_us(bench.session, few, bound)
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
+    mesh = qm.train(query, question.table, seed=seed)
+    assert isinstance(mesh, qm.Mesh)
     return Contest(
         question=question,
         df=df,
         query=query,
         profile=profile,
         limits=limits(profile, question.classes),
-        mesh=qm.train(query, question.table, seed=seed),
+        mesh=mesh,
         single=train_mesh(query, profile, calibrate(), policy="single"),
     )
 

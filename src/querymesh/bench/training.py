@@ -55,6 +55,7 @@ def run(bench: Bench) -> list[Finding]:
         whole.append(perf_counter() - started)
         worked.append(process_time() - cpu - watch.seconds)
         apart.append(whole[-1] - watch.seconds)
+    assert isinstance(mesh, qm.Mesh)
     details = {
         "rows": ROWS,
         "operators": len(mesh.operators),

@@ -86,7 +86,9 @@ def _trained(console: Console) -> Mesh:
         "News": market.news(SEED),
         "StreetResearch": market.research(SEED),
     }
-    return train(query(market.SQL, functions=FUNCTIONS), inputs, seed=SEED)
+    mesh = train(query(market.SQL, functions=FUNCTIONS), inputs, seed=SEED)
+    assert isinstance(mesh, Mesh)
+    return mesh
 
 
 def _table(comparison: Comparison) -> Table:

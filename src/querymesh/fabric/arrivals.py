@@ -39,6 +39,18 @@ class Arrivals:
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
+    def some(self, chosen: npt.NDArray[np.bool_]) -> Arrivals:
+        """Those that are chosen."""
+        if chosen.all():
+            return self
+        return Arrivals(
+            self.rows.filter(pa.array(chosen)),
+            self.times[chosen],
+            self.serials[chosen],
+            self.numbers[chosen],
+            {alias: counts[chosen] for alias, counts in self.before.items()},
+        )
+
     def slice(self, first: int, count: int) -> Arrivals:
         """Some of them, one after the other."""
         last = first + count

@@ -12,7 +12,7 @@ A row for which it fails can never become a result; one for which it holds to th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,6 +53,14 @@ class JoinRuster(Ruster):
         picked = super().pick(positions)
         assert isinstance(picked, JoinRuster)
         return replace(picked, newest=self.newest[positions], until=self.until[positions])
+
+    def followed_by(self, others: Sequence[Ruster]) -> JoinRuster:
+        """This ruster's rows and those of others that have joined the same."""
+        whole = super().followed_by(others)
+        every = [self, *(other for other in others if isinstance(other, JoinRuster))]
+        assert isinstance(whole, JoinRuster)
+        newest = np.concatenate([each.newest for each in every])
+        return replace(whole, newest=newest, until=np.concatenate([e.until for e in every]))
 
     @property
     def of(self) -> JoinWindow:

@@ -158,9 +158,11 @@ def make_modules(
     bound: BoundQuery, tables: Mapping[str, LookupTable], calls: UserCalls
 ) -> tuple[Module, ...]:
     """The modules of a query's operators, in the order of their indices from 1."""
-    return tuple(
-        FilterModule(operator, calls)
-        if isinstance(operator, Filter)
-        else LookupModule(operator, tables[operator.relation], calls)
-        for operator in bound.operators
-    )
+    made: list[Module] = []
+    for operator in bound.operators:
+        if isinstance(operator, Filter):
+            made.append(FilterModule(operator, calls))
+        else:
+            assert isinstance(operator, Lookup)
+            made.append(LookupModule(operator, tables[operator.relation], calls))
+    return tuple(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -17,7 +17,7 @@ from querymesh.fabric.tables import one_batch
 from querymesh.fabric.token import RouteToken
 from querymesh.optimize.best_route import written_route
 from querymesh.query.expr import Expr, user_calls_of
-from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator
 from querymesh.query.share import SharedQuery
 from querymesh.stats.profile import Floats, Profile
 
@@ -29,6 +29,9 @@ LONG_SECONDS = 1.0
 
 FEW_ROWS = 50
 """Fewer rows of one outcome than this say little about its cost."""
+
+MOST_PROFILED = 100_000
+"""So many rows at most are carried from one operator of a chain to the next."""
 
 WARM_UP_ROWS = 8
 LEAST_COST_US = 1e-4
@@ -57,19 +60,25 @@ def profile_counted(
 ) -> tuple[Profile, int]:
     """As `profile_sample`, and the evaluations it took: timing asks an operator more than once."""
     fabric = Fabric(bound, tables, on_error)
-    modules = tuple(map(_Counted, fabric.modules))
-    window = fabric.window(one_batch(sample))
-    everything = Ruster(window, np.arange(window.rows), RouteToken(()))
+    return timed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
+
+
+def timed_profile(
+    bound: BoundQuery, asked: Sequence[Module], everything: Ruster, sample: pa.Table
+) -> tuple[Profile, int]:
+    """The outcomes and costs of these modules on all tuples of the sample, on no route yet."""
+    modules = tuple(map(_Counted, asked))
+    rows = everything.window.rows
     reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
     order = written_route(bound.precedence)
-    outcomes = np.zeros((window.rows, len(order)))
+    outcomes = np.zeros((rows, len(order)))
     drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
     for index in order:
         operator = bound.operators[index - 1]
         before = _after_guards(operator, order, reached, modules)
         module = modules[index - 1]
         after, seconds = _timed(module, before)
-        outcomes[:, index - 1] = _rows_out_per_row_in(before, after, window.rows)
+        outcomes[:, index - 1] = _rows_out_per_row_in(before, after, rows)
         declared = declared_cost(operator, bound)
         if declared is not None:
             costs = declared, declared
@@ -81,6 +90,11 @@ def profile_counted(
     names = tuple(operator.name for operator in bound.operators)
     profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
     return profile, sum(module.evaluations for module in modules)
+
+
+def _everything(fabric: Fabric, sample: pa.Table) -> Ruster:
+    window = fabric.window(one_batch(sample))
+    return Ruster(window, np.arange(window.rows), RouteToken(()))
 
 
 class _Counted:
@@ -108,11 +122,17 @@ def profile_outcomes(
     For a query that runs: its visits tell the costs, so those of this profile are not numbers.
     """
     fabric = Fabric(bound, tables, on_error)
-    window = fabric.window(one_batch(sample))
-    everything = Ruster(window, np.arange(window.rows), RouteToken(()))
+    return untimed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
+
+
+def untimed_profile(
+    bound: BoundQuery, modules: Sequence[Module], everything: Ruster, sample: pa.Table
+) -> tuple[Profile, int]:
+    """The outcomes of these modules on all tuples of the sample, and the evaluations it took."""
+    rows = everything.window.rows
     reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
     order = written_route(bound.precedence)
-    outcomes = np.zeros((window.rows, len(order)))
+    outcomes = np.zeros((rows, len(order)))
     evaluations = 0
     for index in order:
         before = everything
@@ -121,9 +141,9 @@ def profile_outcomes(
             before, done = reached[done], done | {step}
             if done not in reached:
                 evaluations += len(before)
-                pieces = list(fabric.modules[step - 1].process(before)) if len(before) else []
+                pieces = list(modules[step - 1].process(before)) if len(before) else []
                 reached[done] = _one(pieces, before)
-        outcomes[:, index - 1] = _rows_out_per_row_in(before, reached[done], window.rows)
+        outcomes[:, index - 1] = _rows_out_per_row_in(before, reached[done], rows)
     names = tuple(operator.name for operator in bound.operators)
     unknown = np.full(len(order), np.nan)
     profile = Profile(sample, names, bound.precedence, outcomes, unknown, unknown, _serves(bound))
@@ -188,12 +208,13 @@ def _timed(module: Module, before: Ruster) -> tuple[Ruster, float]:
 
 
 def _one(pieces: list[Ruster], before: Ruster) -> Ruster:
-    if len(pieces) == 1:
-        return pieces[0]
-    rows = np.concatenate([p.rows for p in pieces]) if pieces else before.rows[:0]
-    names = pieces[0].matches if pieces else before.matches
-    matches = {name: np.concatenate([p.matches[name] for p in pieces]) for name in names}
-    return Ruster(before.window, rows, before.token, before.leaf, matches)
+    """The pieces as one; of a very large fan-out, as many rows as are enough to know it by."""
+    if not pieces:
+        return before.pick(np.zeros(0, np.int64))
+    whole = pieces[0].followed_by(pieces[1:])
+    if len(whole) <= MOST_PROFILED:
+        return whole
+    return whole.pick(np.linspace(0, len(whole) - 1, MOST_PROFILED).astype(np.int64))
 
 
 def _rows_out_per_row_in(before: Ruster, after: Ruster, rows: int) -> Floats:
@@ -203,10 +224,17 @@ def _rows_out_per_row_in(before: Ruster, after: Ruster, rows: int) -> Floats:
 
 
 def declared_cost(operator: Operator, bound: BoundQuery) -> float | None:
-    """The sum of the declared costs of the user functions an operator calls; None if none is."""
-    exprs: tuple[Expr, ...] = (
-        (operator.expr,) if isinstance(operator, Filter) else operator.probe_keys
-    )
+    """The sum of the declared costs of the user functions an operator calls; None if none is.
+
+    A meeting of two joined relations is part of a probe, and costs nothing by itself.
+    """
+    if isinstance(operator, Meeting):
+        return LEAST_COST_US
+    exprs: tuple[Expr, ...] = ()
+    if isinstance(operator, Filter):
+        exprs = (operator.expr,)
+    elif isinstance(operator, Lookup):
+        exprs = operator.probe_keys
     called = {name for expr in exprs for name in user_calls_of(expr)}
     costs = [bound.query.functions[name].cost for name in called]
     known = [cost for cost in costs if cost is not None]

@@ -10,7 +10,7 @@ operator asks for them, and only those it asks for::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -76,6 +76,14 @@ class Ruster:
         if passed.all():
             return replace(self, token=self.token.pop())
         return self.pick(np.flatnonzero(passed))
+
+    def followed_by(self, others: Sequence[Ruster]) -> Ruster:
+        """This ruster's rows and those of others that have joined the same."""
+        if not others:
+            return self
+        every = (self, *others)
+        matches = {name: np.concatenate([e.matches[name] for e in every]) for name in self.matches}
+        return replace(self, rows=np.concatenate([e.rows for e in every]), matches=matches)
 
     def pick(self, positions: Rows) -> Ruster:
         """These positions of the selection, repeats allowed, one step further along the route."""

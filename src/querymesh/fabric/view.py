@@ -93,11 +93,11 @@ class ViewFabric(Fabric):
         for ruster in passed:
             alive[ruster.rows] = True
         place = np.cumsum(alive) - 1
-        left = _some(arrivals, alive)
+        left = arrivals.some(alive)
         key = keyed(self.join, self.alias, left.rows, self._calls)
         if not key.joinable.all():
             self.unjoinable += int((~key.joinable).sum())
-            left = _some(left, key.joinable)
+            left = left.some(key.joinable)
         again = np.cumsum(key.joinable) - 1
         stored = JoinWindow(
             self.alias, left.rows, self.stems, key.keys, key.orders, key.values,
@@ -154,15 +154,3 @@ def _after_probes(after: frozenset[int], fabric: ViewFabric) -> bool:
 
 def _indices(entry: int | tuple[int, ...]) -> frozenset[int]:
     return frozenset({entry} if isinstance(entry, int) else entry)
-
-
-def _some(arrivals: Arrivals, mask: np.ndarray) -> Arrivals:  # type: ignore[type-arg]
-    if mask.all():
-        return arrivals
-    return Arrivals(
-        arrivals.rows.filter(pa.array(mask)),
-        arrivals.times[mask],
-        arrivals.serials[mask],
-        arrivals.numbers[mask],
-        {alias: counts[mask] for alias, counts in arrivals.before.items()},
-    )

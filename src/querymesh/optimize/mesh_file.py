@@ -34,10 +34,15 @@ MOST_DEPTH = 64
 
 def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
     """Write a mesh; a file that was there is replaced in one step."""
+    save_text(mesh_to_json(mesh), path)
+
+
+def save_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write the JSON of a mesh."""
     target = Path(path)
     unfinished = target.with_name(f"{target.name}.part")
     try:
-        unfinished.write_text(mesh_to_json(mesh) + "\n", encoding="utf-8")
+        unfinished.write_text(text + "\n", encoding="utf-8")
         unfinished.replace(target)
     except OSError as problem:
         unfinished.unlink(missing_ok=True)
@@ -49,14 +54,19 @@ def load_mesh(
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
 ) -> Mesh:
     """Read a mesh back. `functions` are the user functions its query calls, by name."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise MeshFileError(f"cannot read the mesh file {path}: {problem}") from problem
+    text = load_text(path)
     try:
         return mesh_from_json(text, functions)
     except QueryMeshError as problem:
         raise MeshFileError(f"{path}: {problem}") from problem
+
+
+def load_text(path: str | os.PathLike[str]) -> str:
+    """Read the JSON of a mesh."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MeshFileError(f"cannot read the mesh file {path}: {problem}") from problem
 
 
 def mesh_to_json(mesh: Mesh) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import cast
 
 import pyarrow as pa
 
 from querymesh.errors import QueryError, SchemaError, UnsupportedError
 from querymesh.query.bind import Binding, numbered, schema_of, windowed
 from querymesh.query.expr import Call, Expr, UserCall, columns_of, user_calls_of
-from querymesh.query.join import ORDERED, Compared, JoinQuery, KeyClass
+from querymesh.query.join import ORDERED, Compared, JoinQuery, KeyClass, Op
 from querymesh.query.joins import Condition
 from querymesh.query.model import (
     BoundQuery,
@@ -27,6 +28,9 @@ from querymesh.query.names import Scope
 from querymesh.query.precedence import closed
 from querymesh.query.types import Kind, compute_type, kind_of, sql_name
 
+LONGEST_WINDOW = 1 << 61
+"""In microseconds, some 70,000 years, or in rows: added to any time it still is a 64-bit number."""
+
 _ORDERED_KINDS = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -38,9 +42,16 @@ def streams_in(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
 def bind_join(query: Query, schemas: Mapping[str, pa.Schema]) -> JoinQuery:
     """Resolve every name and type against the inputs, and find classes, comparisons and views."""
     by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
-    streams = tuple(windowed(query, by_alias))
+    streams = tuple(map(_bounded, windowed(query, by_alias)))
     scope = Scope(query.relations, by_alias, query.using)
     return _Joining(Binding(query, streams[0], scope), streams).bound()
+
+
+def _bounded(stream: Relation) -> Relation:
+    """The stream with a window in which one can count; some write a huge one to mean for ever."""
+    if stream.window is None or stream.window.size <= LONGEST_WINDOW:
+        return stream
+    return replace(stream, window=replace(stream.window, size=LONGEST_WINDOW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +158,7 @@ class _Joining:
             else:
                 (left, right), op = sides, condition.expr.function  # type: ignore[union-attr]
                 self.compared.append(
-                    Compared(_of(left), left, op, _of(right), right, condition.text)
+                    Compared(_of(left), left, cast(Op, op), _of(right), right, condition.text)
                 )
         return equal
 
@@ -221,6 +232,7 @@ class _View:
             reads = condition.reads - {self.source}
             made.append((Filter(0, name, condition.expr), condition.text, reads))
         named = numbered([operator for operator, _, _ in made])
+        self._check_keys([op for op in named if isinstance(op, Filter)][: len(own)])
         return self._ordered(named, [text for _, text, _ in made], [r for _, _, r in made])
 
     def _ordered(
@@ -275,6 +287,25 @@ class _View:
                     )
                 found |= matching - {operator.index}
         return frozenset(found)
+
+    def _check_keys(self, own: Sequence[Filter]) -> None:
+        """Refuse a join key that would have to wait for more than the stream's own conditions."""
+        texts = {each.text.lower() for each in self.joining.own[self.source]}
+        texts |= {op.name.lower() for op in own}
+        texts |= {name for op in own for name in user_calls_of(op.expr)}
+        classes = [c.members[self.source] for c in self.joining.classes if self.source in c.members]
+        compared = [
+            c.side(self.source) for c in self.joining.compared if self.source in (c.left, c.right)
+        ]
+        for key in (*classes, *compared):
+            for call in sorted(user_calls_of(key)):
+                for name in self.joining.query.functions[call].after:
+                    if name.lower() not in texts:
+                        raise UnsupportedError(
+                            f"{call} is to come after {name!r}, but {self.binding.text(key)} is a "
+                            f"join key, computed right after the conditions on {self.source} "
+                            f"alone: {', '.join(op.name for op in own) or 'there are none'}"
+                        )
 
     def _parents(self) -> dict[str, str]:
         """For each other relation, in an order in which each can be probed, what it hangs on."""

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError, did_you_mean
+from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
 from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
 from querymesh.query.functions.like import with_backslash
@@ -185,15 +186,21 @@ class Converter:
         lowered = name.lower()
         if lowered in self.functions:
             return UserCall(lowered, self._user_arguments(self.functions[lowered], node))
+        if lowered in AGGREGATES or lowered in TIME_WINDOWS:
+            return self._aggregate(lowered, node)
         if lowered not in CALLABLE:
-            known = exp.FUNCTION_BY_NAME.get(name.upper())
-            if known is not None and issubclass(known, exp.AggFunc):
-                raise UnsupportedError(
-                    f"aggregate {as_written(node)}: aggregate the DataFrame that comes out instead"
-                )
-            names = CALLABLE | set(self.functions)
+            names = CALLABLE | AGGREGATES | set(self.functions)
             raise QueryError(f"unknown function {name}: {did_you_mean(name, names)}")
         return self._checked(ALIASES.get(lowered, lowered), self._all(node.expressions), node)
+
+    def _aggregate(self, name: str, node: Any) -> Expr:
+        """What holds of single rows has no aggregates; see `aggregate_call` for what may."""
+        what = f"aggregate {as_written(node)}" if name in AGGREGATES else as_written(node)
+        place = "SELECT and HAVING" if name in AGGREGATES else "SELECT and GROUP BY"
+        raise QueryError(
+            f"{what} is of groups of rows: it may stand in {place}, and not in a condition on "
+            "single rows or inside an aggregate"
+        )
 
     def _user_arguments(self, function: Predicate, node: Any) -> tuple[Expr, ...]:
         if node.expressions or not function.columns:

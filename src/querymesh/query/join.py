@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -24,7 +25,8 @@ from querymesh.query.expr import Column, Expr, columns_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Output, Query, Relation
 
 ORDERED = ("<", "<=", ">", ">=")
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+Op = Literal["<", "<=", ">", ">="]
+MIRRORED: Mapping[Op, Op] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Compared:
 
     left: str
     left_key: Expr
-    op: str
+    op: Op
     right: str
     right_key: Expr
     text: str
@@ -67,7 +69,7 @@ class Compared:
         """The relation at the other end."""
         return self.right if alias == self.left else self.left
 
-    def op_for(self, stored: str) -> str:
+    def op_for(self, stored: str) -> Op:
         """The operator read from the stored relation's side: `stored op probing`."""
         return self.op if stored == self.left else MIRRORED[self.op]
 

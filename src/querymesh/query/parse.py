@@ -9,11 +9,13 @@ from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.query import windows
+from querymesh.query.aggregate import TIME_WINDOWS, Grouped
+from querymesh.query.aggregate_call import GroupConverter
 from querymesh.query.convert import Converter, conjuncts_of
 from querymesh.query.expr import Call, Column, Expr
+from querymesh.query.grouping import split
 from querymesh.query.model import Output, Query, Relation
 from querymesh.query.predicate import Predicate, predicate
-from querymesh.query.render import to_text
 from querymesh.query.syntax import as_written, parse
 
 Functions = Mapping[str, Predicate | Callable[..., Any]]
@@ -27,8 +29,6 @@ _OWN_WORDS = {
     *("true", "try_cast", "using", "when", "where"),
 }
 _ON_THE_DATAFRAME = {
-    "group": "GROUP BY",
-    "having": "HAVING",
     "order": "ORDER BY",
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
@@ -46,6 +46,8 @@ _UNDERSTOOD = {
     "from",
     "joins",
     "where",
+    "group",
+    "having",
     "kind",
     "hint",
     "operation_modifiers",
@@ -54,6 +56,8 @@ _UNDERSTOOD = {
 
 def query(sql: str, *, time: str | None = None, functions: Functions | None = None) -> Query:
     """Read a select-project-join query; see the module `types` for what its expressions mean.
+
+    Aggregates, GROUP BY and HAVING stand on top of it as `Query.aggregate`, for Spark to compute.
 
     `functions` are user functions by the name the SQL calls them, `time` is the column that
     windows go by.
@@ -74,8 +78,14 @@ def query(sql: str, *, time: str | None = None, functions: Functions | None = No
             conjuncts.append(_using(name.name, relations, position, using))
     if (where := select.args.get("where")) is not None:
         conjuncts += conjuncts_of(converter.convert(where.this))
-    outputs = None if _is_star(select) else tuple(_outputs(select, converter, len(relations) > 1))
-    return Query(sql, relations, tuple(conjuncts), outputs, time, known, frozenset(using))
+    selecting = GroupConverter(known, converter.aliases, qualified=len(relations) > 1)
+    asked = tuple(_outputs(select, selecting))
+    outputs, aggregate = None if _is_star(select) else asked, None
+    if selecting.in_groups or select.args.get("group") or select.args.get("having"):
+        outputs, aggregate = split(select, asked, selecting, relations)
+    return Query(
+        sql, relations, tuple(conjuncts), outputs, time, known, frozenset(using), aggregate
+    )
 
 
 def where(
@@ -252,7 +262,7 @@ def _is_star(select: Any) -> bool:
     )
 
 
-def _outputs(select: Any, converter: Converter, qualified: bool) -> list[Output]:
+def _outputs(select: Any, converter: GroupConverter) -> list[Output]:
     outputs = []
     for node in select.expressions:
         inner = node.this if isinstance(node, exp.Alias) else node
@@ -264,9 +274,16 @@ def _outputs(select: Any, converter: Converter, qualified: bool) -> list[Output]
             outputs.append(Output("*", Column(relation or None, "*")))
             continue
         expr = converter.convert(inner)
-        if isinstance(node, exp.Alias):
-            name = node.alias
-        else:
-            name = expr.name if isinstance(expr, Column) else to_text(expr, qualified=qualified)
-        outputs.append(Output(name, expr))
+        outputs.append(
+            Output(node.alias if isinstance(node, exp.Alias) else _name(expr, converter), expr)
+        )
     return outputs
+
+
+def _name(expr: Expr, converter: GroupConverter) -> str:
+    """The name of an output that was given none."""
+    if isinstance(expr, Column) and not isinstance(expr, Grouped):
+        return expr.name
+    if isinstance(expr, Call) and expr.function in TIME_WINDOWS:
+        return expr.function
+    return converter.shown(expr)

@@ -166,6 +166,7 @@ class _Sharing:
             if key not in self._index:
                 self._index[key] = self._new(replace(operator, expr=expr, after=after))
             return self._index[key]
+        assert isinstance(operator, Lookup)  # probes are of joins, which share no pass
         relation = next(r for r in bound.query.relations if r.alias == operator.relation)
         inside = names.with_alias(operator.relation, "")
         conditions = frozenset(

@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from querymesh.errors import QueryError
+from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
 from querymesh.query.functions import CALLABLE
 
 _SPARK = Dialect.get_or_raise("spark")
@@ -83,7 +84,8 @@ def _is_function(token: Token, user_functions: Container[str]) -> bool:
     name = token.text.lower()
     if name in user_functions:
         return True
-    return (token.token_type == TokenType.VAR or name in CALLABLE) and name not in _NOT_CALLS
+    known = name in CALLABLE or name in AGGREGATES or name in TIME_WINDOWS
+    return (token.token_type == TokenType.VAR or known) and name not in _NOT_CALLS
 
 
 def _quotes_joined(sql: str, tokens: list[Any]) -> list[Any]:

@@ -49,7 +49,19 @@ def mesh_page(
     version: int | None = None,
 ) -> str:
     """The page as text."""
-    sections = [
+    return page_of(title, mesh_sections(mesh, metrics, comparison, progress, title, version))
+
+
+def mesh_sections(
+    mesh: Mesh,
+    metrics: Metrics | None = None,
+    comparison: Comparison | None = None,
+    progress: Sequence[BatchProgress] = (),
+    title: str = "Query mesh",
+    version: int | None = None,
+) -> list[str]:
+    """What a page has on one mesh."""
+    return [
         _head(mesh, title),
         _section("Which data takes which route", tree_html(mesh)),
         _operators(mesh),
@@ -59,6 +71,10 @@ def mesh_page(
         _run(mesh, metrics, version) if metrics else "",
         _left_out(mesh),
     ]
+
+
+def page_of(title: str, sections: Sequence[str]) -> str:
+    """Sections as a page that needs nothing else."""
     style = files("querymesh.report").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

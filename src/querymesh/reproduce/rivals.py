@@ -30,7 +30,7 @@ from querymesh.fabric.tables import make_tables
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import train_mesh
 from querymesh.optimize.training import Training
-from querymesh.query.model import Query
+from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.inputs import bind_inputs, static_tables
 from querymesh.spark.live import metrics
 from querymesh.spark.run import run
@@ -58,6 +58,7 @@ class Subject:
         """What every operator does with the first rows, which come in random order."""
         sample = self.table.slice(0, rows)
         bound, data = bind_inputs(self.query, {self.source: sample, **self.partners})
+        assert isinstance(bound, BoundQuery)
         return profile_sample(bound, sample, make_tables(bound, static_tables(bound, data)))
 
 

@@ -21,19 +21,17 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
-import pyarrow as pa
 from pyarrow import fs
 
-from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
+from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.optimize.budget import Ask
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.query.model import BoundQuery, Query
+from querymesh.spark.storage import open_file_system
 
 _NAME = re.compile(r"(mesh|ask)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_S3A = re.compile(r"^s3[an]://")
 
 _KEPT = {"mesh": 16, "ask": 4}
 """A task that looked just before still finds what was the newest then."""
@@ -137,16 +135,7 @@ class Channel:
             raise MeshFileError(f"cannot read the mesh {path}: {problem}") from problem
 
     def _open(self) -> tuple[fs.FileSystem, str]:
-        if not _URI.match(self.folder):
-            return fs.LocalFileSystem(), self.folder
-        try:
-            system, path = fs.FileSystem.from_uri(_S3A.sub("s3://", self.folder))
-        except (pa.ArrowException, OSError, ValueError) as problem:
-            raise UnsupportedError(
-                f"the checkpoint {self.folder} cannot be opened for meshes ({problem}): use a path "
-                "all executors see, or a file:, hdfs:, s3: or gs: address; or train beforehand"
-            ) from problem
-        return system, str(path)
+        return open_file_system(self.folder, "meshes", "; or train beforehand")
 
 
 def channel_folder(

@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
+from querymesh.query.bind_join import bind_join, streams_in
+from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery, share
 from querymesh.spark.sample import whole_table
@@ -18,11 +20,16 @@ Data: TypeAlias = DataFrame | pa.Table
 Inputs: TypeAlias = Mapping[str, Data]
 
 
-def bind_inputs(query: Query, given: Data | Inputs) -> tuple[BoundQuery, dict[str, Data]]:
+def bind_inputs(
+    query: Query, given: Data | Inputs
+) -> tuple[BoundQuery | JoinQuery, dict[str, Data]]:
     """The query bound to its inputs' schemas, and the inputs by alias."""
     inputs = _by_name([relation.name for relation in query.relations], given)
-    bound = query.bind({name: arrow_schema(data) for name, data in inputs.items()})
-    return bound, {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
+    schemas = {name: arrow_schema(data) for name, data in inputs.items()}
+    data = {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
+    if streams_in(query, schemas) > 1:
+        return bind_join(query, schemas), data
+    return query.bind(schemas), data
 
 
 def bind_shared(

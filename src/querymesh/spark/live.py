@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -114,16 +115,18 @@ class LiveRun:
         return self._learner is None or self._learner.done.wait(seconds)
 
 
-_runs: weakref.WeakKeyDictionary[DataFrame | Results, LiveRun] = weakref.WeakKeyDictionary()
+_runs: weakref.WeakKeyDictionary[DataFrame | Results, Any] = weakref.WeakKeyDictionary()
 
 
-def remember(out: DataFrame | Results, run: LiveRun) -> None:
+def remember(out: DataFrame | Results, run: object) -> None:
     """Let `metrics` find the run of this DataFrame."""
     _runs[out] = run
 
 
-def metrics(out: DataFrame | Results) -> LiveRun:
+def metrics(out: DataFrame | Results) -> Any:
     """The run behind a DataFrame that `where` or `run` returned: metrics so far, mesh, engine.
+
+    It is a `LiveRun`; of a join of windowed streams a `JoinRun`, which has one for each stream.
 
     It belongs to that very DataFrame, not to what is derived from it, and adds up every execution.
     Counts come from the fabric; the native engine runs in generated code, which has no counters.

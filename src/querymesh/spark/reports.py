@@ -45,7 +45,7 @@ class Report:
 class Receiver(Protocol):
     """Whoever wants the reports, on the driver."""
 
-    def receive(self, report: Report) -> None:
+    def receive(self, report: Any) -> None:
         """Take one task's report; called on Spark's accumulator thread, so be quick."""
 
 
@@ -84,6 +84,14 @@ def deliver_to(run: str, receiver: Receiver, *, keep: bool) -> None:
     _receivers[run] = receiver
     if keep:
         _kept.append(receiver)
+
+
+def ipc_bytes(table: pa.Table) -> bytes:
+    """A table as the bytes that are sent to the tasks."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def join_profiles(profiles: list[Profile]) -> Profile:

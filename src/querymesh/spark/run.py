@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import overload
 from uuid import uuid4
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from querymesh.errors import (
@@ -15,46 +14,51 @@ from querymesh.errors import (
     SchemaError,
     UnsupportedError,
 )
-from querymesh.fabric.calibrate import calibrate
-from querymesh.fabric.profiler import declared_cost
+from querymesh.index.access import INDEXES
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.describe import untrained_mesh
+from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import POLICIES
 from querymesh.optimize.training import Training, known_name
+from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery
-from querymesh.spark.adapt import Setting
 from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.filter_task import columns_to_send, filter_by
 from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, static_tables
+from querymesh.spark.join_run import JoinSettings, run_join
+from querymesh.spark.join_sample import join_sample
+from querymesh.spark.learning import rows_to_learn_from, setting_for
 from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.native import run_native
-from querymesh.spark.reports import ReportParam, deliver_to
+from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
 from querymesh.spark.schema import output_struct
 from querymesh.spark.shared import Results
 from querymesh.spark.task import FabricTask
+from querymesh.spark.task_mesh import MeshSource
 from querymesh.spark.train import ENGINES, engine_for, train_or_written
 
 log = logging.getLogger("querymesh")
 
 ON_ERROR = ("raise", "drop")
 
-LEAST_PROFILED = 100
-"""A task that profiles fewer rows than this measures its calls rather than its operators."""
-
 
 @overload
 def run(
-    mesh_or_query: Mesh | Query,
+    mesh_or_query: Mesh | JoinMesh | Query,
     inputs: DataFrame | Inputs,
     *,
     policy: str = ...,
     engine: str = ...,
+    index: str = ...,
+    shards: int | None = ...,
     checkpoint: str | None = ...,
+    delay: str = ...,
+    idle: str = ...,
     on_error: str = ...,
-    sample: Data | None = ...,
+    sample: Data | Inputs | None = ...,
     training: Training | None = ...,
     adapt: bool | Adaptation = ...,
 ) -> DataFrame: ...
@@ -76,14 +80,18 @@ def run(
 
 
 def run(
-    mesh_or_query: Mesh | Query | Sequence[Query],
+    mesh_or_query: Mesh | JoinMesh | Query | Sequence[Query],
     inputs: DataFrame | Inputs,
     *,
     policy: str = "mesh",
     engine: str = "auto",
+    index: str = "hash",
+    shards: int | None = None,
     checkpoint: str | None = None,
+    delay: str = "10 seconds",
+    idle: str = "10 minutes",
     on_error: str = "raise",
-    sample: Data | None = None,
+    sample: Data | Inputs | None = None,
     training: Training | None = None,
     adapt: bool | Adaptation = True,
 ) -> DataFrame | Results:
@@ -102,29 +110,50 @@ def run(
     eagerly, `adapt=False` turns it off. On the native engine, which "auto" takes for a trained mesh
     of SQL filters, the mesh is written into the plan and stays: choose engine="fabric", or give an
     `Adaptation`, to have it adapt.
+
+    A query over two or more windowed streams is a join on as many `shards` (unless told, Spark's
+    default parallelism; on an old checkpoint, those it has), whose states are kept under
+    `checkpoint`. Tuples that come more than `delay` behind their streams are dropped and counted;
+    a stream silent for longer than `idle` does not hold the others' state (see docs/joins.md).
+    `index` is how states are searched. `sample` then has a table for each stream.
     """
     known_name("policy", policy, POLICIES)
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
-    bound: BoundQuery
+    known_name("index", index, INDEXES)
+    bound: BoundQuery | JoinQuery
     if isinstance(mesh_or_query, str):
         raise QueryMeshError('a query is given as qm.query("SELECT ..."), not as bare text')
     if isinstance(mesh_or_query, Mesh) and mesh_or_query.query.outputs == ():
         raise UnsupportedError(
             "this mesh is of several queries in one pass: run the list of them, which learns it"
         )
-    if isinstance(mesh_or_query, Mesh | Query):
-        query = mesh_or_query.query if isinstance(mesh_or_query, Mesh) else mesh_or_query
+    if isinstance(mesh_or_query, Mesh | JoinMesh | Query):
+        query = mesh_or_query if isinstance(mesh_or_query, Query) else mesh_or_query.query
         bound, data = bind_inputs(query, inputs)
     else:
         bound, data = bind_shared(tuple(mesh_or_query), inputs)
+    training = training or Training()
+    if isinstance(bound, JoinQuery):
+        assert isinstance(mesh_or_query, Mesh | JoinMesh | Query)
+        if engine == "native":
+            raise UnsupportedError("a join of windowed streams has states: use engine='auto'")
+        how = JoinSettings(
+            policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
+            shards, delay, idle,
+        )  # fmt: skip
+        return run_join(mesh_or_query, bound, data, how)
+    if isinstance(mesh_or_query, JoinMesh) or isinstance(sample, Mapping):
+        raise QueryMeshError(
+            f"{bound.source.name} is the only windowed stream of this query: its mesh and its "
+            "sample are of one stream, not of several"
+        )
     source = data[bound.source.alias]
     if not isinstance(source, DataFrame):
         raise SchemaError(
             f"{bound.source.name} is the source and must be a Spark DataFrame, not "
             f"{type(source).__name__}: spark.createDataFrame(table) makes one"
         )
-    training = training or Training()
     adaptation = _adaptation(adapt)
     suited = engine_for(engine, bound)
     if isinstance(adapt, Adaptation):
@@ -195,30 +224,21 @@ def _run_fabric(
     run_name = uuid4().hex
     deliver_to(run_name, live, keep=source.isStreaming)
     tables = static_tables(bound, data)
-    broadcasts = {id(table): context.broadcast(_ipc(table)) for table in tables.values()}
+    broadcasts = {id(table): context.broadcast(ipc_bytes(table)) for table in tables.values()}
     sent = {alias: broadcasts[id(table)] for alias, table in tables.items()}
-    task = FabricTask(
-        bound,
+    learns = channel is not None and live.mesh.sample_rows == 0
+    mesh_source = MeshSource(
+        run_name,
         live.mesh,
-        context.accumulator(None, ReportParam(run_name)),
-        sent,
-        on_error,
         channel,
-        seed=training.seed,
-        name=run_name,
+        rows_to_learn_from(training, context.defaultParallelism) if learns else 0,
+        training.seed,
     )
+    reports = context.accumulator(None, ReportParam(run_name))
+    task = FabricTask(bound, mesh_source, reports, sent, on_error)
     if channel is not None:
-        if live.mesh.sample_rows == 0:
-            share = training.sample_rows // (2 * context.defaultParallelism)
-            task.learn_rows = min(training.sample_rows, max(share, LEAST_PROFILED))
-        if adaptation is not None or live.mesh.sample_rows == 0:
-            measured = [declared_cost(operator, bound) is None for operator in bound.operators]
-            overheads = calibrate(training.window)
-            live.learn(
-                Setting(
-                    channel, overheads, training, live.policy, measured, adaptation, live.installed
-                )
-            )
+        if adaptation is not None or learns:
+            live.learn(setting_for(bound, channel, live, training, adaptation))
     elif (needed := columns_to_send(bound, live.mesh)) is not None:
         return filter_by(source, task, needed)
     return source.mapInArrow(task, output_struct(bound, data))
@@ -256,10 +276,3 @@ def _channel(
         log.warning("the stream keeps its mesh and does not adapt: %s", problem)
         return None
     return channel
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())

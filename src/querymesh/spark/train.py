@@ -13,11 +13,15 @@ from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
 from querymesh.optimize.describe import untrained_mesh
+from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.judge import train_until_accurate
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.train import POLICIES
 from querymesh.optimize.training import Training, known_name
+from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
+from querymesh.spark.join_train import train_join
 from querymesh.spark.native import why_not_native
 from querymesh.spark.native_cost import native_costs_us
 from querymesh.spark.sample import take_sample
@@ -36,7 +40,7 @@ def train(
     engine: str = "auto",
     on_error: str = "raise",
     training: Training | None = None,
-) -> Mesh:
+) -> Mesh | JoinMesh:
     """Learn a mesh for a query from a sample of its source, and its look-up tables whole.
 
     `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
@@ -44,6 +48,9 @@ def train(
     again to twice as many until `training.accuracy` is reached, if that is asked for (QM § 4.2).
     `seed` stands for the training's. Operators are timed on the engine they will run on: SQL that
     goes to Catalyst is timed there, if a Spark session is active.
+
+    For a query over several windowed streams the sample is a stretch of time of all of them, of
+    which the earliest arrivals are taken, and the result has a mesh for each stream.
     """
     known_name("engine", engine, ENGINES)
     if not isinstance(query, Query):
@@ -55,6 +62,9 @@ def train(
     if seed is not None:
         training = replace(training, seed=seed)
     bound, data = bind_inputs(query, sample)
+    if isinstance(bound, JoinQuery):
+        known_name("policy", policy, POLICIES)
+        return train_join(bound, data, policy, on_error, training)
     source = data[bound.source.alias]
     first = take_sample(source, training.sample_rows, training.seed)
     suited = engine_for(engine, bound)

@@ -1,0 +1,1 @@
+"""What runs inside Flink's own virtual environment; nothing here may import the rest of us."""

@@ -1,0 +1,105 @@
+"""Profiling a view of a join: what its filters and probes do with some arrivals, against the state.
+
+Each probe is run by the conditions of its links alone, so that its fan-out is the same whatever
+else is joined, and a condition between two probed relations is an outcome of its own (`Meeting`).
+What survives a set of operators is then, as for filters, a product that does not depend on their
+order (`stats/profile.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.fabric.arrivals import Arrivals, in_order
+from querymesh.fabric.join import JoinFabric
+from querymesh.fabric.join_ruster import JoinWindow
+from querymesh.fabric.operators import UserCalls
+from querymesh.fabric.probe import Stems
+from querymesh.fabric.profiler import timed_profile, untimed_profile
+from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.ruster import Rows
+from querymesh.fabric.state import keyed
+from querymesh.fabric.view import ViewFabric
+from querymesh.index.stem import Stem
+from querymesh.optimize.describe import untrained_mesh
+from querymesh.optimize.mesh import Mesh
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import BoundQuery
+from querymesh.stats.profile import Profile
+
+
+def profile_arrivals(
+    join: JoinQuery,
+    alias: str,
+    stems: Stems,
+    arrivals: Arrivals,
+    on_error: str = "raise",
+    timed: bool = True,
+) -> tuple[Profile, int]:
+    """What the operators of a view do with some arrivals, which are stored; and the evaluations."""
+    calls = UserCalls(join.query.functions, on_error)
+    key = keyed(join, alias, arrivals.rows, calls)
+    some = arrivals.some(key.joinable)
+    fabric = ViewFabric(join, alias, stems, on_error, alone=True)
+    window = JoinWindow(
+        alias, some.rows, stems, key.keys, key.orders, key.values,
+        some.times, some.serials, some.before,
+    )  # fmt: skip
+    profile = timed_profile if timed else untimed_profile
+    sample = pa.Table.from_batches([some.rows])
+    return profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
+
+
+class SampledJoin:
+    """A sample of all streams, stored whole, of which arrivals can be profiled.
+
+    Rows of one stream taken by chance would hardly find partners: the sample is a stretch of time.
+    """
+
+    def __init__(
+        self,
+        join: JoinQuery,
+        sample: Mapping[str, pa.RecordBatch],
+        statics: Mapping[str, Stem],
+        on_error: str = "raise",
+    ) -> None:
+        self.join = join
+        self.on_error = on_error
+        self.fabric = JoinFabric(join, statics, on_error)
+        counted = {s.alias: 0 for s in join.streams if s.window and s.window.kind == "rows"}
+        self.arrivals = in_order(sample, join.times, counted)
+        routers = {alias: MeshRouter(written_mesh(view)) for alias, view in join.views.items()}
+        self.fabric.admit(self.arrivals, routers)
+
+    def profile(self, alias: str, rows: int, seed: int) -> Profile:
+        """A profile of at most so many arrivals of a stream, of those with full windows if any."""
+        arrivals = self.arrivals[alias]
+        chosen = np.flatnonzero(arrivals.times >= self._full_from())
+        if len(chosen) < min(rows, len(arrivals)) // 4:
+            chosen = np.arange(len(arrivals))
+        if len(chosen) > rows:
+            chosen = np.sort(np.random.default_rng(seed).choice(chosen, rows, replace=False))
+        picked = arrivals.some(_mask(chosen, len(arrivals)))
+        return profile_arrivals(self.join, alias, self.fabric.stems, picked, self.on_error)[0]
+
+    def _full_from(self) -> int:
+        """When the longest window is full, for streams that begin together."""
+        starts = [int(each.times.min()) for each in self.arrivals.values() if len(each)]
+        spans = [s.window.size for s in self.join.streams if s.window and s.window.kind == "range"]
+        return min(starts, default=0) + max(spans, default=0)
+
+
+def written_mesh(view: BoundQuery) -> Mesh:
+    """The order as written, of a view."""
+    names = tuple(operator.name for operator in view.operators)
+    return untrained_mesh(view.query, names, view.precedence)
+
+
+def _mask(rows: Rows, size: int) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=bool)
+    mask[rows] = True
+    return mask

@@ -1,0 +1,300 @@
+"""The inner loops of index and STeM, compiled. `kernels_numpy` has the same functions in numpy.
+
+All of them are in this one file, because numba's cache looks at the file of a kernel to see whether
+it changed, and not at those of the functions it calls.
+
+The probing kernels share one protocol. They append matches to `positions` and `found` from `filled`
+on, and return as soon as these are full, telling where to go on: (filled, row, slot, looked), with
+`row` the probing row, `slot` the place in the index, and `looked` the stored rows that were looked
+at. All is done when `row` is the number of probing rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from querymesh.index.compiled import BYTES, INT, INTS, INTS_OUT, SHORTS, inlined, kernel
+
+Ints = npt.NDArray[np.int64]
+Shorts = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)
+_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_THREE, _SEVEN = np.uint64(3), np.uint64(7)
+_HALF = np.uint64(32)
+_SHIFT = np.uint64(33)
+
+
+@inlined
+def mix(number: int | np.uint64) -> np.uint64:
+    """Murmur's finalizer: each bit of the number has a say in each bit of the result."""
+    x = np.uint64(number)
+    x ^= x >> _SHIFT
+    x *= _FIRST
+    x ^= x >> _SHIFT
+    x *= _SECOND
+    x ^= x >> _SHIFT
+    return x
+
+
+@kernel(INTS, INTS)
+def fold(left: Ints, right: Ints) -> Ints:
+    """One number a row for two: (a, b) and (b, a) differ, and so do (a, a) and (b, b)."""
+    out = np.empty(len(left), np.int64)
+    for i in range(len(left)):
+        out[i] = np.int64(mix(left[i]) * _GOLDEN + np.uint64(right[i]))
+    return out
+
+
+@kernel(BYTES, INTS)
+def hash_bytes(data: Bytes, offsets: Ints) -> Ints:
+    """A number for each piece data[offsets[i] : offsets[i + 1]], eight bytes at a time."""
+    count = len(offsets) - 1
+    out = np.empty(count, np.int64)
+    for i in range(count):
+        at = offsets[i]
+        end = offsets[i + 1]
+        x = np.uint64(end - at) * _GOLDEN
+        while at + 8 <= end:
+            word = np.uint64(data[at])
+            word |= np.uint64(data[at + 1]) << np.uint64(8)
+            word |= np.uint64(data[at + 2]) << np.uint64(16)
+            word |= np.uint64(data[at + 3]) << np.uint64(24)
+            word |= np.uint64(data[at + 4]) << np.uint64(32)
+            word |= np.uint64(data[at + 5]) << np.uint64(40)
+            word |= np.uint64(data[at + 6]) << np.uint64(48)
+            word |= np.uint64(data[at + 7]) << np.uint64(56)
+            x = (x ^ word) * _FIRST
+            x ^= x >> _HALF
+            at += 8
+        word = np.uint64(0)
+        while at < end:
+            word = (word << np.uint64(8)) | np.uint64(data[at])
+            at += 1
+        out[i] = np.int64(mix(x ^ word))
+    return out
+
+
+@kernel(INTS, INT)
+def by_bucket(codes: Ints, bits: int) -> tuple[Shorts, Shorts, Bytes, bool]:
+    """Rows by bucket, stable: where each bucket begins, the rows in that order, marks for the codes
+    there are, eight bits a bucket, and whether the rows already lay in that order."""
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    rows = len(codes)
+    buckets = np.empty(rows, np.int32)
+    offsets = np.zeros((np.int64(1) << bits) + 1, np.int32)
+    marks = np.zeros(np.int64(1) << bits, np.uint8)
+    top = np.uint64(61 - bits)
+    last = np.int64(0)
+    sorted_already = True
+    for i in range(rows):
+        mixed = mix(codes[i])
+        marks[mixed >> top >> _THREE] |= np.uint8(1) << np.uint8(mixed >> top & _SEVEN)
+        bucket = np.int64(mixed & mask)
+        if bucket < last:
+            sorted_already = False
+        last = bucket
+        buckets[i] = bucket
+        offsets[bucket + 1] += 1
+    for b in range(1, len(offsets)):
+        offsets[b] += offsets[b - 1]
+    order = np.empty(rows, np.int32)
+    if not sorted_already:
+        # offsets[b] runs from the begin of bucket b to its end while b is filled ...
+        for i in range(rows):
+            bucket = buckets[i]
+            order[offsets[bucket]] = i
+            offsets[bucket] += 1
+        # ... and so stands, afterwards, one place too early.
+        for b in range(len(offsets) - 1, 0, -1):
+            offsets[b] = offsets[b - 1]
+        offsets[0] = 0
+    return offsets, order, marks, sorted_already
+
+
+@kernel(
+    *(INTS, INTS, INTS, INTS),
+    *(SHORTS, INTS, SHORTS, BYTES, INT),
+    *(INTS, INTS, INT, INT, INT),
+    *(INT, INT, INTS_OUT, INTS_OUT, INT),
+)
+def probe_equal(
+    codes: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    offsets: Shorts,
+    index_codes: Ints,
+    order: Shorts,
+    marks: Bytes,
+    bits: int,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows of equal code, low <= time <= high, and serial < before if both are given.
+
+    An empty `order` means that rows lie in index order, and empty `marks` that there are none. Most
+    codes that are not stored have no mark and end there, at a third of the price: how many rows a
+    bucket has is what a processor guesses wrong. Times lie within first and last, which spares
+    looking at them where the whole partition is in a row's window, or out of it.
+    """
+    mask = np.uint64(len(offsets) - 2)
+    top = np.uint64(61 - bits)
+    marked = len(marks) > 0
+    ordered = len(order) == 0
+    serial = len(serials) > 0 and len(before) > 0
+    looked = 0
+    for i in range(row, len(codes)):
+        begin = slot
+        slot = 0
+        earliest = low[i]
+        latest = high[i]
+        if latest < first or earliest > last:
+            continue
+        code = codes[i]
+        mixed = mix(code)
+        if marked:
+            mark = marks[mixed >> top >> _THREE] >> np.uint8(mixed >> top & _SEVEN)
+            if not mark & 1:
+                continue
+        whole = earliest <= first and last <= latest
+        bucket = np.int64(mixed & mask)
+        for k in range(max(begin, int(offsets[bucket])), int(offsets[bucket + 1])):
+            looked += 1
+            if index_codes[k] != code:
+                continue
+            r = k if ordered else np.int64(order[k])
+            if not whole and not (earliest <= times[r] <= latest):
+                continue
+            if serial and serials[r] >= before[i]:
+                continue
+            positions[filled] = i
+            found[filled] = base + r
+            filled += 1
+            if filled == len(found):
+                return filled, i, k + 1, looked
+    return filled, len(codes), 0, looked
+
+
+@kernel(
+    *(INTS, INTS, INTS, INTS, INTS),
+    SHORTS,
+    *(INTS, INTS, INT, INT, INT),
+    *(INT, INT, INTS_OUT, INTS_OUT, INT),
+)
+def probe_range(
+    starts: Ints,
+    stops: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    order: Shorts,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows order[start : stop] of each probing row, with the same bounds as above."""
+    ordered = len(order) == 0
+    serial = len(serials) > 0 and len(before) > 0
+    looked = 0
+    for i in range(row, len(low)):
+        begin = slot
+        slot = 0
+        earliest = low[i]
+        latest = high[i]
+        if latest < first or earliest > last:
+            continue
+        whole = earliest <= first and last <= latest
+        for k in range(max(begin, starts[i]), stops[i]):
+            looked += 1
+            r = k if ordered else np.int64(order[k])
+            if not whole and not (earliest <= times[r] <= latest):
+                continue
+            if serial and serials[r] >= before[i]:
+                continue
+            positions[filled] = i
+            found[filled] = base + r
+            filled += 1
+            if filled == len(found):
+                return filled, i, k + 1, looked
+    return filled, len(low), 0, looked
+
+
+@kernel(INTS, INTS)
+def by_partition(rows: Ints, bases: Ints) -> tuple[Ints, Ints, Ints, bool]:
+    """Row ids by the partition they are of: bases[p] <= id < bases[p + 1], stable.
+
+    Returns the row within its partition, the place in `rows` it came from (empty if they lay in
+    that order already), where each partition's begin, and whether all ids are of some partition.
+    """
+    count = len(bases) - 1
+    ends = np.zeros(count + 1, np.int64)
+    owner = np.empty(len(rows), np.int32)
+    p = 0
+    previous = 0
+    grouped = True
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < bases[0] or row >= bases[count]:
+            nothing = np.empty(0, np.int64)
+            return nothing, nothing, np.zeros(count + 1, np.int64), False
+        if row < bases[p] or row >= bases[p + 1]:
+            p = 0
+            if count <= 32:
+                # Counting is vectorised, and has no branch that the processor would have to guess.
+                for b in range(1, count):
+                    p += row >= bases[b]
+            else:
+                width = count
+                while width > 1:
+                    half = width >> 1
+                    p += half * (row >= bases[p + half])
+                    width -= half
+        grouped &= p >= previous
+        previous = p
+        owner[i] = p
+        ends[p + 1] += 1
+    for p in range(count):
+        ends[p + 1] += ends[p]
+    local = np.empty(len(rows), np.int64)
+    if grouped:
+        for i in range(len(rows)):
+            local[i] = rows[i] - bases[owner[i]]
+        return local, np.empty(0, np.int64), ends, True
+    place = np.empty(len(rows), np.int64)
+    free = ends[:-1].copy()
+    for i in range(len(rows)):
+        p = owner[i]
+        place[free[p]] = i
+        local[free[p]] = rows[i] - bases[p]
+        free[p] += 1
+    return local, place, ends, True
+
+
+@kernel(INTS, INTS, INTS, INTS_OUT)
+def scatter(column: Ints, local: Ints, place: Ints, out: Ints) -> None:
+    """out[place] = column[local]; an empty `place` means one after the other."""
+    if len(place) == 0:
+        for i in range(len(local)):
+            out[i] = column[local[i]]
+    else:
+        for i in range(len(local)):
+            out[place[i]] = column[local[i]]

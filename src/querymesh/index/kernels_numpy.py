@@ -1,0 +1,193 @@
+"""The functions of `kernels` in numpy: slower, plainer, and with the same results to the last bit.
+
+They say what the kernels mean, and tests hold the kernels to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Shorts = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+
+_FIRST = 0xFF51AFD7ED558CCD
+_SECOND = 0xC4CEB9FE1A85EC53
+_GOLDEN = 0x9E3779B97F4A7C15
+_64_BITS = 2**64 - 1
+
+
+def mix(numbers: Ints) -> npt.NDArray[np.uint64]:
+    """Murmur's finalizer of each number."""
+    x = numbers.astype(np.uint64)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(_FIRST)
+    x = (x ^ (x >> np.uint64(33))) * np.uint64(_SECOND)
+    return x ^ (x >> np.uint64(33))
+
+
+def fold(left: Ints, right: Ints) -> Ints:
+    """One number a row for two."""
+    return (mix(left) * np.uint64(_GOLDEN) + right.astype(np.uint64)).astype(np.int64)
+
+
+def hash_bytes(data: Bytes, offsets: Ints) -> Ints:
+    """A number for each piece data[offsets[i] : offsets[i + 1]]."""
+    states = []
+    for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        piece = data[begin:end].tobytes()
+        whole = len(piece) // 8 * 8
+        x = len(piece) * _GOLDEN & _64_BITS
+        for at in range(0, whole, 8):
+            x = (x ^ int.from_bytes(piece[at : at + 8], "little")) * _FIRST & _64_BITS
+            x ^= x >> 32
+        states.append(x ^ int.from_bytes(piece[whole:], "big"))
+    return mix(np.array(states, np.uint64).astype(np.int64)).astype(np.int64)
+
+
+def by_bucket(codes: Ints, bits: int) -> tuple[Shorts, Shorts, Bytes, bool]:
+    """Where each bucket begins, the rows in that order, marks for the codes there are, and whether
+    the rows already lay in that order.
+
+    What the order holds is left open where they did.
+    """
+    buckets = (mix(codes) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    order = np.argsort(buckets, kind="stable").astype(np.int32)
+    offsets = np.searchsorted(buckets[order], np.arange((1 << bits) + 1)).astype(np.int32)
+    marked = np.zeros(8 << bits, np.uint8)
+    marked[mix(codes) >> np.uint64(61 - bits)] = 1
+    marks = np.packbits(marked, bitorder="little")
+    return offsets, order, marks, bool((buckets[1:] >= buckets[:-1]).all())
+
+
+def probe_equal(
+    codes: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    offsets: Shorts,
+    index_codes: Ints,
+    order: Shorts,
+    marks: Bytes,
+    bits: int,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows of equal code within the bounds."""
+    buckets = (mix(codes) & np.uint64(len(offsets) - 2)).astype(np.int64)
+    ends = offsets[buckets + 1]
+    if len(marks):
+        marked = np.unpackbits(marks, bitorder="little")
+        ends = np.where(marked[mix(codes) >> np.uint64(61 - bits)], ends, 0)
+    i, k = _candidates(offsets[buckets], ends, low, high, first, last, row, slot)
+    r = order[k].astype(np.int64) if len(order) else k
+    keep = (index_codes[k] == codes[i]) & _within(i, r, low, high, before, times, serials)
+    return _append(i, k, r, keep, len(codes), base, positions, found, filled)
+
+
+def probe_range(
+    starts: Ints,
+    stops: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    order: Shorts,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows order[start : stop] of each probing row within the bounds."""
+    i, k = _candidates(starts, stops, low, high, first, last, row, slot)
+    r = order[k].astype(np.int64) if len(order) else k
+    keep = _within(i, r, low, high, before, times, serials)
+    return _append(i, k, r, keep, len(low), base, positions, found, filled)
+
+
+def _candidates(
+    starts: npt.NDArray[np.integer],
+    stops: npt.NDArray[np.integer],
+    low: Ints,
+    high: Ints,
+    first: int,
+    last: int,
+    row: int,
+    slot: int,
+) -> tuple[Ints, Ints]:
+    """Probing row and slot of each pair to look at, from (row, slot) on."""
+    begins = starts.astype(np.int64)
+    if row < len(begins):
+        begins[row] = max(begins[row], slot)
+    counts = np.maximum(stops - begins, 0)
+    counts[(high < first) | (low > last)] = 0
+    counts[:row] = 0
+    i = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return i, begins[i] + within
+
+
+def _within(
+    i: Ints, r: Ints, low: Ints, high: Ints, before: Ints, times: Ints, serials: Ints
+) -> Bools:
+    keep = (low[i] <= times[r]) & (times[r] <= high[i])
+    if len(serials) and len(before):
+        keep &= serials[r] < before[i]
+    return np.asarray(keep)
+
+
+def _append(
+    i: Ints,
+    k: Ints,
+    r: Ints,
+    keep: Bools,
+    probing: int,
+    base: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """The protocol of the probing kernels: matches as long as there is room, and where to go on."""
+    kept = np.flatnonzero(keep)
+    room = len(found) - filled
+    chosen = kept[:room]
+    end = filled + len(chosen)
+    positions[filled:end] = i[chosen]
+    found[filled:end] = base + r[chosen]
+    if len(kept) < room:
+        return end, probing, 0, len(i)
+    stop = int(chosen[-1])
+    return end, int(i[stop]), int(k[stop]) + 1, stop + 1
+
+
+def by_partition(rows: Ints, bases: Ints) -> tuple[Ints, Ints, Ints, bool]:
+    """Row ids by partition: the row in it, the place it came from, where each partition's begin,
+    and whether all ids are known."""
+    none = np.empty(0, np.int64)
+    if ((rows < bases[0]) | (rows >= bases[-1])).any():
+        return none, none, np.zeros(len(bases), np.int64), False
+    owner = np.searchsorted(bases, rows, "right") - 1
+    place = np.argsort(owner, kind="stable")
+    local = (rows - bases[owner])[place]
+    begins = np.searchsorted(owner[place], np.arange(len(bases))).astype(np.int64)
+    grouped = bool((owner[1:] >= owner[:-1]).all())
+    return local, none if grouped else place, begins, True
+
+
+def scatter(column: Ints, local: Ints, place: Ints, out: Ints) -> None:
+    """out[place] = column[local]; an empty `place` means one after the other."""
+    out[place if len(place) else slice(len(local))] = column[local]

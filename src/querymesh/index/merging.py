@@ -1,0 +1,64 @@
+"""Which partitions to merge, so that a probe meets few of them and a row is merged few times.
+
+Partitions stand from oldest to newest. One is merged with all newer ones as soon as these together
+hold FAN - 1 times its rows::
+
+    sizes   64 16 16 16 4 4 1 1 1 +1     ->  64 16 16 16 4 4 4
+    sizes   64 16 16 16 4 4 4 +4         ->  64 64
+
+So a row's partition grows by a factor each time the row is moved, which makes O(log n) moves; and
+where nothing is left to merge, each partition is more than a part of all that is newer, which makes
+O(log n) partitions. In the other direction there is a limit: expired rows go partition by
+partition, so a merged one spans at most an eighth of the window, unless it is tiny. One that can
+grow no further without being too long takes its neighbours as far as they fit and is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+FAN = 4
+FULL_PER_WINDOW = 8
+TINY_ROWS = 4096
+
+
+def to_merge(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], span: int | None
+) -> list[tuple[int, int]]:
+    """Ranges [begin, end) of neighbours to merge, from oldest to newest.
+
+    `span` is the length of the window in the unit of `firsts` and `lasts`, None if it never ends.
+
+    >>> to_merge([9, 1, 1, 1], [0, 10, 11, 12], [9, 10, 11, 12], span=1000)
+    []
+    >>> to_merge([9, 1, 1, 1, 1], [0, 10, 11, 12, 13], [9, 10, 11, 12, 13], span=1000)
+    [(1, 5)]
+    """
+    count = len(sizes)
+    newer = list(accumulate(reversed(sizes), initial=0))[::-1]
+    ranges = []
+    begin = 0
+    while begin < count:
+        end = _reach(sizes, firsts, lasts, span, begin)
+        if end > begin + 1 and newer[begin + 1] >= (FAN - 1) * sizes[begin]:
+            ranges.append((begin, end))
+            begin = end
+        else:
+            begin += 1
+    return ranges
+
+
+def _reach(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], span: int | None, begin: int
+) -> int:
+    """How far a merged partition from `begin` on may go."""
+    if span is None:
+        return len(sizes)
+    rows, first, last = sizes[begin], firsts[begin], lasts[begin]
+    for end in range(begin + 1, len(sizes)):
+        rows += sizes[end]
+        first, last = min(first, firsts[end]), max(last, lasts[end])
+        if rows >= TINY_ROWS and (last - first) * FULL_PER_WINDOW > span:
+            return end
+    return len(sizes)

@@ -1,0 +1,108 @@
+"""Aggregates on top of a query, by Spark: groupBy, agg, HAVING, and the columns asked for.
+
+On a stream the result is an aggregation of Spark's own: `writeStream` takes outputMode "complete"
+or "update"; "append" also works where a time window is grouped by and a watermark is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from querymesh.errors import QueryMeshError, SchemaError
+from querymesh.query.aggregate import Aggregation, Made
+from querymesh.query.expr import Column, Expr
+from querymesh.query.infer import typed
+from querymesh.query.model import Output
+from querymesh.query.render import spark_sql
+from querymesh.query.types import Kind, kind_of, sql_name
+
+Types: TypeAlias = Callable[[Column], pa.DataType]
+
+_A_ROW = Made("a0", "count(1)", "count(*)")
+"""Groups without aggregates: Spark wants one, and leaves it out of the plan again."""
+
+_WATERMARK = "spark.watermarkDelayMs"
+
+
+def aggregated(out: DataFrame, aggregation: Aggregation, delay: str | None = None) -> DataFrame:
+    """The asked columns, of the DataFrame that the query without its aggregates gave.
+
+    `delay` is how late a row of a stream may come ("10 seconds"). With it, the groups of a time
+    window are finished, and their state is dropped, once time has gone on by so much. A watermark
+    that the time column carries already stands.
+    """
+    time = aggregation.time
+    if out.isStreaming and delay is not None and time is not None:
+        known = _WATERMARK in out.schema[time].metadata
+        out = out if known else out.withWatermark(time, delay)
+    try:
+        groups = _groups(out, aggregation.keys, aggregation.aggregates)
+    except AnalysisException as problem:
+        said = str(problem.getMessage()).splitlines()[0]
+        raise SchemaError(
+            f"{_guilty(out, aggregation)}: Spark cannot compute it here: {said}"
+        ) from problem
+    types = _types_of(groups)
+    if aggregation.having is not None:
+        written = f"HAVING {aggregation.having_text}"
+        condition, dtype = _checked(aggregation.having, types, written)
+        if kind_of(dtype) not in (Kind.BOOLEAN, Kind.NULL):
+            raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
+        groups = groups.filter(F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)"))
+    return groups.select(*(_output(each, types) for each in aggregation.outputs))
+
+
+def _output(output: Output, types: Types) -> SparkColumn:
+    expr = output.expr
+    # A bare column may be of any type that Spark has; only what computes needs one of ours.
+    if not isinstance(expr, Column):
+        expr, _ = _checked(expr, types, output.name)
+    return F.expr(spark_sql(expr)).alias(output.name)
+
+
+def _groups(out: DataFrame, keys: Sequence[Made], aggregates: Sequence[Made]) -> DataFrame:
+    """One row a group: its keys and aggregates by their names."""
+    grouped = out.groupBy(*(F.expr(key.sql).alias(key.name) for key in keys))
+    return grouped.agg(*(F.expr(each.sql).alias(each.name) for each in aggregates or (_A_ROW,)))
+
+
+def _guilty(out: DataFrame, aggregation: Aggregation) -> str:
+    """The first key or aggregate that Spark refuses by itself."""
+    alone: list[tuple[Made, list[Made], list[Made]]] = []
+    alone += [(key, [key], []) for key in aggregation.keys]
+    alone += [(each, [], [each]) for each in aggregation.aggregates]
+    for suspect, keys, aggregates in alone:
+        try:
+            _groups(out, keys, aggregates)
+        except AnalysisException:
+            return suspect.text
+    return "GROUP BY"
+
+
+def _types_of(groups: DataFrame) -> Types:
+    """Arrow's type of a column of the groups; of those alone that something is computed of."""
+    zone = groups.sparkSession.conf.get("spark.sql.session.timeZone")
+
+    def type_of(column: Column) -> pa.DataType:
+        fields = groups.schema if column.relation is None else groups.schema[column.relation]
+        struct = fields if isinstance(fields, StructType) else fields.dataType
+        only = StructType([struct[column.name]])
+        return to_arrow_schema(only, timezone=zone).field(0).type
+
+    return type_of
+
+
+def _checked(expr: Expr, types: Types, where: str) -> tuple[Expr, pa.DataType]:
+    try:
+        return typed(expr, types, {})
+    except QueryMeshError as problem:
+        raise type(problem)(f"{where}: {problem}") from problem

@@ -1,0 +1,233 @@
+"""A running join as the driver sees it: a run for each stream's view, and the states."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from querymesh.fabric.metrics import Metrics
+from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.optimize.shares import Hypercube
+from querymesh.optimize.watch import Switch
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import Probe
+from querymesh.spark.join_report import JoinReport, StreamState
+from querymesh.spark.live import KEPT_BATCHES, LiveRun
+
+
+@dataclass
+class JoinBatch:
+    """What one micro-batch of a join did."""
+
+    query_id: str | None
+    batch_id: int
+    rows_in: int = 0
+    rows_out: int = 0
+    probes: int = 0
+    comparisons: int = 0
+    late: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    state_seconds: float = 0.0
+    seconds: float = 0.0
+    horizon_us: int | None = None
+    versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _states: dict[tuple[int, str], StreamState] = field(default_factory=dict, repr=False)
+
+    def add(self, report: JoinReport, probing: Mapping[str, set[int]]) -> None:
+        """Add a task's figures; `probing` are the operators of each view that are probes."""
+        for alias, view in report.views.items():
+            metrics = view.metrics
+            self.rows_in += metrics.rows_in
+            self.rows_out += metrics.rows_out
+            self.comparisons += metrics.comparisons
+            self.seconds += metrics.total_seconds
+            self.probes += _probes(metrics, probing[alias])
+            self.versions[alias] |= {version for version, _ in metrics.leaf_rows}
+        self.late += sum(report.late.values())
+        self.state_seconds += report.state_seconds
+        self.horizon_us = report.horizon_us
+        self._states.update(report.states)
+        self.state_rows = sum(state.rows for state in self._states.values())
+        self.state_bytes = sum(state.bytes for state in self._states.values())
+
+
+def _probes(metrics: Metrics, probing: set[int]) -> int:
+    return sum(visits.evaluations for (_, _, k), visits in metrics.visits.items() if k in probing)
+
+
+class JoinRun:
+    """Metrics, meshes and states of one join; see `querymesh.metrics`.
+
+    `views` has a `LiveRun` for each stream, with the metrics and meshes of the tuples that arrive
+    there. `cube` is how the join is spread over shards.
+    """
+
+    engine = "join"
+
+    def __init__(
+        self,
+        join: JoinQuery,
+        views: Mapping[str, LiveRun],
+        cube: Hypercube,
+        rates: Mapping[str, float],
+        policy: str,
+    ) -> None:
+        self.join = join
+        self.views = dict(views)
+        self.cube = cube
+        self.policy = policy
+        self.rates = rates
+        self._lock = threading.Lock()
+        self._counts: dict[str, dict[str, int]] = {
+            name: defaultdict(int) for name in ("late", "untimed", "unjoinable")
+        }
+        self._states: dict[tuple[int, str], StreamState] = {}
+        self._batches: OrderedDict[tuple[str | None, int], JoinBatch] = OrderedDict()
+        self._probing = {
+            alias: {op.index for op in view.operators if isinstance(op, Probe)}
+            for alias, view in join.views.items()
+        }
+
+    def receive(self, report: JoinReport) -> None:
+        """Take in a task's report."""
+        with self._lock:
+            for name, counts in self._counts.items():
+                for alias, count in getattr(report, name).items():
+                    counts[alias] += count
+            self._states.update(report.states)
+            if report.batch is not None:
+                key = report.query, report.batch
+                self._batches.setdefault(key, JoinBatch(*key)).add(report, self._probing)
+                while len(self._batches) > KEPT_BATCHES:
+                    self._batches.popitem(last=False)
+        for alias, view in report.views.items():
+            self.views[alias].receive(view)
+
+    @property
+    def mesh(self) -> JoinMesh:
+        """The meshes in use now."""
+        meshes = {alias: run.mesh for alias, run in self.views.items()}
+        return JoinMesh(self.join.query, meshes, self.rates, self.cube)
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts and times over all streams; operators and leaves are told apart in `views`."""
+        total = Metrics()
+        for run in self.views.values():
+            view = run.metrics
+            view.visits.clear()
+            view.leaf_rows.clear()
+            total.add(view)
+        return total
+
+    @property
+    def probes(self) -> int:
+        """Rows that probed another relation's state, so far."""
+        return sum(_probes(run.metrics, self._probing[a]) for a, run in self.views.items())
+
+    @property
+    def comparisons(self) -> int:
+        """Stored tuples that probes looked at, so far."""
+        return sum(run.metrics.comparisons for run in self.views.values())
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Tuples that came too late and were dropped, by stream."""
+        return self._counted("late")
+
+    @property
+    def untimed(self) -> dict[str, int]:
+        """Tuples without a time, which no window holds, by stream."""
+        return self._counted("untimed")
+
+    @property
+    def unjoinable(self) -> dict[str, int]:
+        """Tuples with NULL in a key, which match nothing and are not stored, by stream."""
+        return self._counted("unjoinable")
+
+    def _counted(self, name: str) -> dict[str, int]:
+        with self._lock:
+            return {alias: self._counts[name].get(alias, 0) for alias in self.join.aliases}
+
+    @property
+    def states(self) -> dict[str, StreamState]:
+        """The state of each stream over all shards, as it is after the last batch."""
+        with self._lock:
+            together = {alias: StreamState() for alias in self.join.aliases}
+            for (_, alias), state in self._states.items():
+                together[alias].rows += state.rows
+                together[alias].bytes += state.bytes
+                together[alias].partitions += state.partitions
+            return together
+
+    @property
+    def batches(self) -> list[JoinBatch]:
+        """The last thousand micro-batches, oldest first: copies."""
+        with self._lock:
+            return copy.deepcopy(list(self._batches.values()))
+
+    @property
+    def switches(self) -> list[tuple[str, Switch]]:
+        """When and why a stream's tuples went over to another mesh, by stream."""
+        return [(alias, switch) for alias, run in self.views.items() for switch in run.switches]
+
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong beside the query and did not stop it."""
+        return [problem for run in self.views.values() for problem in run.problems]
+
+    @property
+    def route_shares(self) -> dict[str, dict[str, float]]:
+        """For each stream, the share of its tuples that took each route, under the newest mesh."""
+        shares: dict[str, dict[str, float]] = {}
+        for alias, run in self.views.items():
+            version, mesh = run.versions[-1]
+            counts: dict[str, int] = defaultdict(int)
+            for (of_version, leaf), rows in run.metrics.leaf_rows.items():
+                if of_version == version:
+                    names = [mesh.operators[k - 1].name for k in mesh.leaf_routes[leaf]]
+                    counts[" > ".join(names)] += rows
+            total = sum(counts.values()) or 1
+            shares[alias] = {route: rows / total for route, rows in counts.items()}
+        return shares
+
+    def wait_until_learned(self, seconds: float) -> bool:
+        """Wait for the first learned mesh of every stream; False if it took longer."""
+        return all(run.wait_until_learned(seconds) for run in self.views.values())
+
+    def progress(self, spark_progress: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Spark's own progress of the streaming query, with ours beside it under `querymesh`.
+
+        Give it `query.lastProgress`.
+        """
+        states = self.states
+        ours = {
+            "policy": self.policy,
+            "shards": self.cube.shards,
+            "probes": self.probes,
+            "comparisons": self.comparisons,
+            "streams": {
+                alias: {
+                    "stateRows": states[alias].rows,
+                    "stateBytes": states[alias].bytes,
+                    "statePartitions": states[alias].partitions,
+                    "lateRows": self.late[alias],
+                    "untimedRows": self.untimed[alias],
+                    "unjoinableRows": self.unjoinable[alias],
+                    "meshVersion": self.views[alias].versions[-1][0],
+                    "routeShares": shares,
+                }
+                for alias, shares in self.route_shares.items()
+            },
+        }
+        return {**_plain(spark_progress), "querymesh": ours}
+
+
+def _plain(progress: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A StreamingQueryProgress is a dict in PySpark; absent before the first batch."""
+    return dict(progress or {})

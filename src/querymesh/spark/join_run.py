@@ -1,0 +1,299 @@
+"""Running a join of windowed streams: one shuffle to a hypercube's shards, one task each."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from querymesh.classify.tree import attributes_of
+from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, UnsupportedError
+from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.shares import Dimension, Hypercube, choose_shares, join_dimensions
+from querymesh.optimize.training import Training
+from querymesh.query.expr import Column
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import Query, Window
+from querymesh.query.render import spark_sql
+from querymesh.query.types import Kind, kind_of
+from querymesh.spark.channel import Channel, channel_folder
+from querymesh.spark.durations import microseconds_of
+from querymesh.spark.fitting import as_single, fitting
+from querymesh.spark.inputs import Data
+from querymesh.spark.join_live import JoinRun
+from querymesh.spark.join_task import NOW, PLACE, JoinTask, Storing
+from querymesh.spark.join_train import static_inputs, train_join, written_join_mesh
+from querymesh.spark.layout import StreamInput, shard_layout
+from querymesh.spark.learning import rows_to_learn_from, setting_for
+from querymesh.spark.live import LiveRun, remember
+from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
+from querymesh.spark.schema import output_struct
+from querymesh.spark.state_query import claim, state_folder
+from querymesh.spark.task_mesh import MeshSource
+
+log = logging.getLogger("querymesh")
+
+
+@dataclass(frozen=True)
+class JoinSettings:
+    """How a join is to run; see `querymesh.run`."""
+
+    policy: str
+    checkpoint: str | None
+    on_error: str
+    sample: Mapping[str, Data] | None
+    training: Training
+    adaptation: Adaptation | None
+    shards: int | None
+    delay: str
+    idle: str
+
+
+def run_join(
+    mesh_or_query: JoinMesh | Mesh | Query,
+    join: JoinQuery,
+    data: Mapping[str, Data],
+    how: JoinSettings,
+) -> DataFrame:
+    """The join as a DataFrame, streaming if its streams are."""
+    frames = _frames(join, data)
+    streaming = next(iter(frames.values())).isStreaming
+    session = next(iter(frames.values())).sparkSession
+    given = _given(mesh_or_query, join)
+    mesh = _mesh(given, join, data, how, streaming)
+    shards = _shards(join, how.shards, session.sparkContext.defaultParallelism)
+    cube, storing = _cube(join, shards, mesh), None
+    if streaming:
+        storing, cube = _claimed(join, how, cube)
+    views = {alias: LiveRun(mesh.meshes[alias], "join", how.policy) for alias in join.aliases}
+    live = JoinRun(join, views, cube, mesh.rates, how.policy)
+    name = uuid4().hex
+    deliver_to(name, live, keep=streaming)
+    context = session.sparkContext
+    channels = _channels(join, views, given, how, context.master) if streaming else {}
+    sources = {
+        alias: MeshSource(
+            f"{name}/{alias}",
+            views[alias].mesh if alias not in channels else mesh.meshes[alias],
+            channels.get(alias),
+            rows_to_learn_from(how.training, cube.shards)
+            if alias in channels and mesh.meshes[alias].sample_rows == 0
+            else 0,
+            how.training.seed,
+        )
+        for alias in join.aliases
+    }
+    for alias, channel in channels.items():
+        if how.adaptation is not None or views[alias].mesh.sample_rows == 0:
+            view = join.views[alias]
+            views[alias].learn(
+                setting_for(view, channel, views[alias], how.training, how.adaptation)
+            )
+    classifies = bool(channels) and how.policy == "mesh"
+    laid, slots = shard_layout(
+        _stream_inputs(join, frames, mesh, classifies),
+        cube,
+        drop_null_keys=not join.counts_rows,
+        sort_by_time=not streaming and bool(join.times),
+    )
+    if streaming:
+        laid = laid.withColumn(NOW, F.current_timestamp())
+    tables = static_inputs(join, data)
+    sent = {alias: context.broadcast(ipc_bytes(table)) for alias, table in tables.items()}
+    reports = context.accumulator(None, ReportParam(name))
+    task = JoinTask(name, join, sources, slots, cube.shards, reports, sent, how.on_error, storing)
+    out = laid.mapInArrow(task, output_struct(join.views[join.aliases[0]], data))
+    remember(out, live)
+    return out
+
+
+def _frames(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, DataFrame]:
+    frames: dict[str, DataFrame] = {}
+    for stream in join.streams:
+        given = data[stream.alias]
+        if not isinstance(given, DataFrame):
+            raise SchemaError(
+                f"{stream.name} is a windowed stream and must be a Spark DataFrame, not "
+                f"{type(given).__name__}: spark.createDataFrame(table) makes one"
+            )
+        frames[stream.alias] = given
+    kinds = {alias: frame.isStreaming for alias, frame in frames.items()}
+    if len(set(kinds.values())) > 1:
+        batch = ", ".join(alias for alias, streams in kinds.items() if not streams)
+        raise SchemaError(
+            f"{batch} is a batch DataFrame, but the other windowed streams are streaming: read all "
+            "of them by readStream, or leave the window off a table that does not change"
+        )
+    return frames
+
+
+def _given(mesh_or_query: JoinMesh | Mesh | Query, join: JoinQuery) -> JoinMesh | None:
+    if isinstance(mesh_or_query, Query):
+        return None
+    if isinstance(mesh_or_query, Mesh):
+        raise MeshFileError(
+            f"the mesh is of one stream, but this query joins {', '.join(join.aliases)}: train it "
+            "with qm.train(query, sample={...})"
+        )
+    if set(mesh_or_query.meshes) != set(join.aliases):
+        raise MeshFileError(
+            f"the mesh is of the streams {', '.join(mesh_or_query.meshes)}, but the query joins "
+            f"{', '.join(join.aliases)}: train it again"
+        )
+    for alias in join.aliases:
+        fitting(mesh_or_query.meshes[alias], join.views[alias])
+    return mesh_or_query
+
+
+def _mesh(
+    given: JoinMesh | None,
+    join: JoinQuery,
+    data: Mapping[str, Data],
+    how: JoinSettings,
+    streaming: bool,
+) -> JoinMesh:
+    if given is not None:
+        if how.policy != "single":
+            return given
+        return replace(given, meshes={a: as_single(mesh) for a, mesh in given.meshes.items()})
+    if how.sample is not None:
+        return train_join(join, {**data, **how.sample}, how.policy, how.on_error, how.training)
+    if streaming:
+        return written_join_mesh(join)
+    return train_join(join, data, how.policy, how.on_error, how.training)
+
+
+def _shards(join: JoinQuery, asked: int | None, parallelism: int) -> int:
+    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
+        raise QueryMeshError(f"shards is a whole number from 1 up, not {asked!r}")
+    if join.counts_rows:
+        if asked not in (None, 1):
+            raise UnsupportedError(
+                f"[ROWS n] counts arrivals, which takes one shard, not {asked}: leave shards= out, "
+                "or give every stream a [RANGE ...] window"
+            )
+        return 1
+    return asked or max(parallelism, 1)
+
+
+def _cube(join: JoinQuery, shards: int, mesh: JoinMesh) -> Hypercube:
+    rates = {alias: max(mesh.rates.get(alias, 1.0), 1e-3) for alias in join.aliases}
+    return choose_shares(_dimensions(join), rates, shards)
+
+
+def _dimensions(join: JoinQuery) -> tuple[Dimension, ...]:
+    classes = {
+        each.name: [alias for alias in each.members if alias in join.aliases]
+        for each in join.classes
+        if each.in_catalyst
+    }
+    return join_dimensions(join.aliases, {n: o for n, o in classes.items() if len(o) > 1})
+
+
+def _claimed(join: JoinQuery, how: JoinSettings, cube: Hypercube) -> tuple[Storing, Hypercube]:
+    """The folder of the state, claimed for this query; the cube is that of the first run."""
+    if how.checkpoint is None:
+        raise QueryMeshError(
+            "a streaming join keeps its state under the query's checkpoint: give checkpoint=, the "
+            "directory you also give to writeStream as checkpointLocation"
+        )
+    folder = state_folder(str(how.checkpoint))
+    description = {
+        "the query": " ".join(join.query.sql.split()),
+        "the time column": str(join.query.time),
+    }
+    for stream in join.streams:
+        description[f"the window of {stream.alias}"] = _window_text(stream.window)
+    for alias, schema in join.schemas.items():
+        fields = ", ".join(f"{field.name} {field.type}" for field in schema)
+        description[f"the columns of {alias}"] = fields
+    label = "the shards"
+    description[label] = json.dumps({"shards": cube.shards, "shares": list(cube.shares)})
+    adopt = [label] if how.shards is None else []
+    stored = claim(folder, description, adopt=adopt, checkpoint=str(how.checkpoint))
+    kept = json.loads(stored[label])
+    cube = Hypercube(cube.dimensions, tuple(kept["shares"]), kept["shards"])
+    delay_us = microseconds_of(how.delay, "delay")
+    idle_us = microseconds_of(how.idle, "idle")
+    return Storing(folder, str(how.checkpoint), delay_us, idle_us), cube
+
+
+def _window_text(window: Window | None) -> str:
+    if window is None:
+        return "none"
+    if window.kind == "rows":
+        return f"[ROWS {window.size}]"
+    return f"[RANGE {window.size / 1e6:g} SECONDS]"
+
+
+def _channels(
+    join: JoinQuery,
+    views: Mapping[str, LiveRun],
+    given: JoinMesh | None,
+    how: JoinSettings,
+    master: str,
+) -> dict[str, Channel]:
+    """A channel for each stream whose mesh is learned or adapts, open."""
+    channels = {}
+    for alias, live in views.items():
+        view = join.views[alias]
+        learns = live.mesh.sample_rows == 0
+        if len(view.operators) < 2 or (not learns and how.adaptation is None):
+            continue
+        mesh = given.meshes[alias] if given is not None else None
+        folder = channel_folder(view, f"{how.policy} {alias}", mesh, how.checkpoint, master)
+        channel = Channel(folder)
+        try:
+            if learned := channel.open():
+                read = channel.read(learned, join.query)
+                live.versions.append((learned, fitting(read, view)))
+        except OSError as problem:
+            raise UnsupportedError(
+                f"meshes cannot be kept under the checkpoint {how.checkpoint} ({problem}): give a "
+                "folder that driver and executors can write to"
+            ) from problem
+        channels[alias] = channel
+    return channels
+
+
+def _stream_inputs(
+    join: JoinQuery, frames: Mapping[str, DataFrame], mesh: JoinMesh, classifies: bool
+) -> list[StreamInput]:
+    """What is sent of each stream: the columns anything reads, and those its classifier may ask."""
+    inputs = []
+    for alias in join.aliases:
+        frame = frames[alias]
+        asked = set(attributes_of(mesh.meshes[alias].tree)) | set(join.columns_sent(alias))
+        columns = [n for n in join.schemas[alias].names if classifies or n in asked]
+        if join.counts_rows:
+            frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+            columns = [*columns, PLACE]
+        keys = {
+            each.name: _key_sql(join, each.number, alias)
+            for each in join.classes
+            if alias in each.members and each.in_catalyst
+        }
+        inputs.append(StreamInput(alias, frame, columns, keys, join.times.get(alias)))
+    return inputs
+
+
+_SPARK_TYPE = {Kind.INTEGER: "bigint", Kind.FLOAT: "double"}
+
+
+def _key_sql(join: JoinQuery, number: int, alias: str) -> str:
+    """A key as Spark SQL, in the type its class is compared in."""
+    each = join.classes[number]
+    text = spark_sql(each.members[alias], column=_quoted)
+    kind = _SPARK_TYPE.get(kind_of(each.dtype))
+    return f"CAST({text} AS {kind})" if kind else text
+
+
+def _quoted(column: Column) -> str:
+    return f"`{column.name.replace('`', '``')}`"

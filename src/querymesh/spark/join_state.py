@@ -1,0 +1,136 @@
+"""Between a STeM's partitions and block files: what is stored, and what is read off the rows.
+
+A block holds the rows in the order of their index with its offsets, so that a mapped block is ready
+to probe. Codes that are the column itself, such as those of BIGINT keys and timestamps, are not
+stored a second time::
+
+    rows      ts   k   price                     columns that anything still reads
+    arrays    offsets [ 0 2 2 5 ... ]            of the index in whose order the rows lie
+              key1, order0, numbers              only where no stored column tells them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.fabric.arrivals import microseconds
+from querymesh.fabric.probe import is_exact
+from querymesh.index.codes import combine, equality_codes, order_codes
+from querymesh.index.hash_index import HashIndex
+from querymesh.index.partition import Partition
+from querymesh.index.request import Pattern
+from querymesh.query.expr import Column
+from querymesh.query.join import JoinQuery
+from querymesh.spark.state_files import Block
+
+_OFFSETS = "offsets"
+_NUMBERS = "numbers"
+
+
+class BlockLayout:
+    """What a stream's blocks hold of a join's state."""
+
+    def __init__(self, join: JoinQuery, alias: str) -> None:
+        kept = set(join.columns_kept(alias))
+        self._keys: dict[int, str] = {}
+        self._dtypes = [each.dtype for each in join.keys_of(alias)]
+        for position, each in enumerate(join.keys_of(alias)):
+            key = each.members[alias]
+            if isinstance(key, Column) and key.name in kept and is_exact(each.dtype):
+                self._keys[position] = key.name
+        self._orders: dict[int, str] = {}
+        for position, compared in enumerate(join.orders_of(alias)):
+            side = compared.side(alias)
+            if isinstance(side, Column) and side.name in kept:
+                self._orders[position] = side.name
+        window = next(stream.window for stream in join.streams if stream.alias == alias)
+        counts = window is not None and window.kind == "rows"
+        self._time = None if counts else join.times.get(alias)
+
+    def content(
+        self, partition: Partition, pattern: Pattern
+    ) -> tuple[pa.RecordBatch, dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        """Rows, arrays and notes of a block, its rows in the order of the pattern's index."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        meta: dict[str, Any] = {"first": partition.first, "last": partition.last}
+        if pattern:
+            partition = partition.in_order_of(pattern)
+            index = partition.index_for(pattern)
+            if isinstance(index, HashIndex) and index.order is None:
+                arrays[_OFFSETS] = index.offsets
+                meta["pattern"] = list(pattern)
+        for position, codes in enumerate(partition.keys):
+            if position not in self._keys:
+                arrays[f"key{position}"] = codes
+        for position, codes in enumerate(partition.orders):
+            if position not in self._orders:
+                arrays[f"order{position}"] = codes
+        if self._time is None:
+            arrays[_NUMBERS] = partition.times
+        return partition.rows, arrays, meta
+
+    def partition(self, block: Block) -> Partition:
+        """A mapped block as a partition, nothing copied but codes of narrow columns."""
+        rows, arrays, meta = block.rows, block.arrays, block.meta
+        keys = [
+            arrays[f"key{position}"] if f"key{position}" in arrays else self._codes(rows, position)
+            for position in range(len(self._dtypes))
+        ]
+        orders = [arrays[name] for name in self._order_names(arrays)]
+        for position, name in sorted(self._orders.items()):
+            codes = order_codes(rows.column(name))
+            assert codes is not None
+            orders.insert(position, codes)
+        times = arrays[_NUMBERS] if self._time is None else microseconds(rows.column(self._time))
+        indices = {}
+        if "pattern" in meta:
+            pattern = tuple(meta["pattern"])
+            codes = combine([keys[position] for position in pattern])
+            indices[pattern] = HashIndex(arrays[_OFFSETS], codes, None)
+        bounds = int(meta["first"]), int(meta["last"])
+        return Partition(rows, keys, orders, times, bounds=bounds, indices=indices)
+
+    def _order_names(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+        stored = [int(name.removeprefix("order")) for name in arrays if name.startswith("order")]
+        return [f"order{position}" for position in sorted(stored)]
+
+    def _codes(self, rows: pa.RecordBatch, position: int) -> npt.NDArray[Any]:
+        values = rows.column(self._keys[position])
+        wanted = self._dtypes[position]
+        return equality_codes(values if values.type == wanted else values.cast(wanted)).codes
+
+
+def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) -> dict[str, Pattern]:
+    """For each stream, the access pattern its state is laid out for: the one most routes use.
+
+    `routes` are by the stream whose tuples take them. Other patterns find their rows through an
+    index of row numbers, made when it is first asked for.
+    """
+    from collections import Counter
+
+    from querymesh.query.model import Probe
+
+    used: dict[str, Counter[Pattern]] = {alias: Counter() for alias in join.aliases}
+    for alias, taken in routes.items():
+        operators = join.views[alias].operators
+        for route in taken:
+            joined = {alias}
+            for operator in (operators[k - 1] for k in route):
+                if not isinstance(operator, Probe):
+                    continue
+                pattern = tuple(
+                    position
+                    for position, each in enumerate(join.keys_of(operator.relation))
+                    if joined & each.members.keys()
+                )
+                if operator.relation in used and pattern:
+                    used[operator.relation][pattern] += 1
+                joined.add(operator.relation)
+    return {
+        alias: max(sorted(counter), key=counter.__getitem__) if counter else ()
+        for alias, counter in used.items()
+    }

@@ -1,0 +1,321 @@
+"""What a Spark task executes of a windowed join: one shard's rows of all streams.
+
+On a batch DataFrame the rows come sorted by time, and states live in memory. On a stream the states
+before the batch are mapped from files, the batch's own rows are stored, the state is committed, and
+then the results are made (`state_store.py` says why that order survives everything).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import Broadcast
+
+from querymesh.errors import UnsupportedError
+from querymesh.fabric.arrivals import Arrivals, in_order, microseconds, without_null
+from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
+from querymesh.fabric.router import MeshRouter
+from querymesh.index.partition import Partition
+from querymesh.index.stem import Stem
+from querymesh.query.join import JoinQuery
+from querymesh.spark.clock import Clock
+from querymesh.spark.join_profiling import ViewProfiling
+from querymesh.spark.join_report import JoinReport, StreamState
+from querymesh.spark.join_state import BlockLayout, patterns_of
+from querymesh.spark.layout import SHARD, SlotMap
+from querymesh.spark.reports import Report
+from querymesh.spark.state_files import BlockEntry
+from querymesh.spark.state_store import ShardState, open_shard
+from querymesh.spark.task_mesh import (
+    MeshSource,
+    batch_number,
+    partition_id,
+    query_id,
+    remembered,
+)
+
+PLACE = "place"
+"""The column that tells where in its input a row stood, for windows that count rows."""
+
+NOW = "now"
+"""The column with Spark's time of the micro-batch."""
+
+_statics: OrderedDict[str, dict[str, Stem]] = OrderedDict()
+_partitions: dict[tuple[str, str, int], dict[str, Partition]] = {}
+"""By run, query and shard, the mapped partitions by file: a Python worker serves many batches."""
+
+
+@dataclass(frozen=True)
+class Storing:
+    """Where and how a streaming join keeps its state."""
+
+    folder: str
+    checkpoint: str | None
+    delay_us: int
+    idle_us: int
+
+
+@dataclass
+class JoinTask:
+    """A function of an iterator of batches, for `mapInArrow`; picklable."""
+
+    name: str
+    join: JoinQuery
+    sources: Mapping[str, MeshSource]
+    slots: SlotMap
+    shards: int
+    reports: Any
+    tables: Mapping[str, Broadcast[bytes]]
+    on_error: str = "raise"
+    storing: Storing | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The results of one partition; what was done is reported once, at the end."""
+        number, query = batch_number(), query_id()
+        fabric = JoinFabric(self.join, self._static_stems(), self.on_error)
+        views = {
+            alias: Report(view.metrics, batch=number, query=query)
+            for alias, view in fabric.views.items()
+        }
+        report = JoinReport(views, number, query)
+        routers, profiling = {}, {}
+        for alias, source in self.sources.items():
+            state = source.state(views[alias])
+            routers[alias] = source.newest_router(state.version, views[alias])
+            rng = np.random.default_rng((source.seed, partition_id(), (number or 0) + 1))
+            profiling[alias] = ViewProfiling(
+                fabric, alias, self.on_error, views[alias], rng, *source.to_profile(state, number)
+            )
+        if self.storing is None:
+            yield from self._batch(batches, fabric, routers, report)
+        else:
+            yield from self._stream(batches, fabric, routers, profiling, report)
+        for alias, view in fabric.views.items():
+            report.unjoinable[alias] += view.unjoinable
+        self.reports += report
+
+    def _batch(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        fabric: JoinFabric,
+        routers: Mapping[str, MeshRouter],
+        report: JoinReport,
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of a shard, by time: what is behind every window is forgotten as it goes."""
+        counted = self._counted({})
+        for batch in batches:
+            arrivals = self._arrivals(self._streams([batch]), counted, report)
+            step = fabric.admit(arrivals, routers)
+            yield from fabric.results(step, routers)
+            horizon = max((int(a.times[-1]) for a in arrivals.values() if len(a)), default=None)
+            for alias in counted:
+                counted[alias] += len(arrivals.get(alias, ()))
+            if horizon is not None:
+                fabric.evict(horizon, counted)
+                self._compact(fabric, horizon, counted)
+
+    def _stream(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        fabric: JoinFabric,
+        routers: Mapping[str, MeshRouter],
+        profiling: Mapping[str, ViewProfiling],
+        report: JoinReport,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard in one micro-batch."""
+        assert self.storing is not None
+        assert report.batch is not None
+        assert report.query is not None
+        shard = partition_id()
+        given = list(batches)
+        started = perf_counter()
+        with open_shard(
+            self.storing.folder, report.query, report.batch, shard, self.shards, _merge,
+            self.storing.checkpoint,
+        ) as state:  # fmt: skip
+            clock = Clock.merged([state.clock])
+            timed = list(self.join.times)
+            clock.horizon = clock.next_horizon(timed, self.storing.delay_us, self.storing.idle_us)
+            report.horizon_us = clock.horizon
+            counted = self._counted(state.extra.get("counted", {}))
+            blocks = self._restore(fabric, state, clock.horizon, counted)
+            streams = self._in_time(self._streams(given), clock, given, report)
+            arrivals = self._arrivals(streams, counted, report)
+            report.state_seconds += perf_counter() - started
+            step = fabric.admit(arrivals, routers)
+            started = perf_counter()
+            for alias in counted:
+                counted[alias] += len(arrivals.get(alias, ()))
+            self._commit(state, fabric, step.partitions, blocks, clock, counted, routers, report)
+            report.state_seconds += perf_counter() - started
+            for alias, arrived in arrivals.items():
+                profiling[alias].see(arrived)
+            yield from fabric.results(step, routers)
+            state.tidy()
+
+    def _restore(
+        self, fabric: JoinFabric, state: ShardState, horizon: int, counted: Mapping[str, int]
+    ) -> dict[str, list[tuple[BlockEntry | None, Partition]]]:
+        """Map the states before the batch, without what has expired, merged where many are small.
+
+        For each stream its partitions, with the entry of those that are stored as they are.
+        """
+        key = self.name, str(self.storing), state.shard
+        known = _partitions.get(key, {})
+        mapped: dict[str, Partition] = {}
+        blocks: dict[str, list[tuple[BlockEntry | None, Partition]]] = {}
+        for alias in self.join.aliases:
+            layout = BlockLayout(self.join, alias)
+            oldest = oldest_needed(self.join, alias, horizon, counted)
+            entry_of: dict[int, BlockEntry] = {}
+            for entry in state.streams.get(alias, ()):
+                if oldest is not None and int(entry.meta["last"]) < oldest:
+                    continue
+                partition = known.get(entry.file) or layout.partition(state.map(entry))
+                mapped[entry.file] = partition
+                entry_of[id(partition)] = entry
+                fabric.streams[alias].insert(partition)
+            self._compact_one(fabric, alias, oldest)
+            blocks[alias] = [
+                (entry_of.get(id(partition)), partition)
+                for partition in fabric.streams[alias].partitions
+            ]
+        _partitions[key] = mapped
+        return blocks
+
+    def _commit(
+        self,
+        state: ShardState,
+        fabric: JoinFabric,
+        new: Mapping[str, Partition],
+        blocks: Mapping[str, list[tuple[BlockEntry | None, Partition]]],
+        clock: Clock,
+        counted: Mapping[str, int],
+        routers: Mapping[str, MeshRouter],
+        report: JoinReport,
+    ) -> None:
+        """Write what is new and what was merged, and make it the state after the batch."""
+        patterns = patterns_of(
+            self.join, {a: list(router.mesh.leaf_routes) for a, router in routers.items()}
+        )
+        entries: dict[str, list[BlockEntry]] = {}
+        for alias in self.join.aliases:
+            layout = BlockLayout(self.join, alias)
+            parts = list(blocks[alias])
+            if alias in new and len(new[alias]):
+                parts.append((None, new[alias]))
+            entries[alias] = [
+                entry or state.write(alias, *layout.content(partition, patterns[alias]))
+                for entry, partition in parts
+            ]
+            report.states[state.shard, alias] = StreamState(
+                sum(entry.rows for entry in entries[alias]),
+                sum(entry.size_bytes for entry in entries[alias]),
+                len(entries[alias]),
+            )
+        state.commit(entries, {"shared": clock.to_json(), "counted": dict(counted)})
+
+    def _compact(self, fabric: JoinFabric, horizon: int, counted: Mapping[str, int]) -> None:
+        for alias in self.join.aliases:
+            oldest = oldest_needed(self.join, alias, horizon, counted)
+            self._compact_one(fabric, alias, oldest)
+
+    def _compact_one(self, fabric: JoinFabric, alias: str, oldest: int | None) -> None:
+        window = next(stream.window for stream in self.join.streams if stream.alias == alias)
+        fabric.streams[alias].compact(window.size if window else None, oldest)
+
+    def _in_time(
+        self,
+        streams: Mapping[str, pa.RecordBatch],
+        clock: Clock,
+        given: list[pa.RecordBatch],
+        report: JoinReport,
+    ) -> dict[str, pa.RecordBatch]:
+        """The rows that are not late; what they and the others say of the time is noted."""
+        now = next((microseconds(b.column(NOW))[0] for b in given if b.num_rows), None)
+        kept = {}
+        for alias, rows in streams.items():
+            kept[alias] = rows
+            if alias not in self.join.times:
+                continue
+            timed = without_null(rows, self.join.times[alias])
+            report.untimed[alias] += rows.num_rows - timed.num_rows
+            if timed.num_rows:
+                times = microseconds(timed.column(self.join.times[alias]))
+                clock.saw(alias, int(times.max()), int(now or 0))
+                late = times < clock.horizon
+                if late.any():
+                    report.late[alias] += int(late.sum())
+                    timed = timed.filter(pa.array(~late))
+            kept[alias] = timed
+        if now is not None:
+            clock.passed(int(now), list(self.join.times))
+        return kept
+
+    def _arrivals(
+        self,
+        streams: Mapping[str, pa.RecordBatch],
+        counted: Mapping[str, int],
+        report: JoinReport,
+    ) -> dict[str, Arrivals]:
+        timed = {}
+        for alias, rows in streams.items():
+            timed[alias] = rows
+            if alias in self.join.times:
+                timed[alias] = without_null(rows, self.join.times[alias])
+                report.untimed[alias] += rows.num_rows - timed[alias].num_rows
+        places = None
+        if counted:
+            places = {a: np.asarray(rows.column(PLACE), np.int64) for a, rows in timed.items()}
+            timed = {alias: rows.drop_columns([PLACE]) for alias, rows in timed.items()}
+        return in_order(timed, self.join.times, counted, places)
+
+    def _counted(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The arrivals so far of streams whose windows count rows."""
+        return {
+            stream.alias: int(known.get(stream.alias, 0))
+            for stream in self.join.streams
+            if stream.window is not None and stream.window.kind == "rows"
+        }
+
+    def _streams(self, batches: Iterable[pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+        """The rows of each stream, in one batch each."""
+        parts: dict[str, list[pa.RecordBatch]] = {alias: [] for alias in self.join.aliases}
+        for batch in batches:
+            self._check_shard(batch)
+            for number, rows in self.slots.unpack(batch).items():
+                parts[self.slots.aliases[number]].append(rows)
+        return {alias: pa.concat_batches(found) for alias, found in parts.items() if found}
+
+    def _check_shard(self, batch: pa.RecordBatch) -> None:
+        """Partition s must hold shard s, and no other: its state is that shard's."""
+        found = pc.min_max(batch.column(SHARD)).as_py()
+        if batch.num_rows and not found["min"] == found["max"] == partition_id():
+            raise UnsupportedError(
+                f"Spark put shards {found['min']} to {found['max']} into partition "
+                f"{partition_id()}: joins on several shards need PySpark 4.1 or newer, whose "
+                "repartitionById keeps them apart; use shards=1"
+            )
+
+    def _static_stems(self) -> dict[str, Stem]:
+        """Built once per Python worker."""
+
+        def build() -> dict[str, Stem]:
+            inputs = {
+                alias: pa.ipc.open_stream(pa.py_buffer(sent.value)).read_all()
+                for alias, sent in self.tables.items()
+            }
+            return static_stems(self.join, inputs, self.on_error)
+
+        return remembered(_statics, self.name, build)
+
+
+def _merge(clocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return Clock.merged(clocks).to_json()

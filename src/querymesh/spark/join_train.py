@@ -1,0 +1,73 @@
+"""Training a join: profile a stretch of its streams, and search a mesh for each stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.join import static_stems
+from querymesh.fabric.join_profile import SampledJoin, written_mesh
+from querymesh.fabric.tables import one_batch
+from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.optimize.judge import train_until_accurate
+from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.training import Training
+from querymesh.query.join import JoinQuery
+from querymesh.spark.inputs import Data
+from querymesh.spark.join_sample import STRETCH, stretch_of_time
+from querymesh.spark.sample import whole_table
+from querymesh.spark.schema import conform
+from querymesh.stats.profile import Profile
+
+
+def train_join(
+    join: JoinQuery,
+    data: Mapping[str, Data],
+    policy: str,
+    on_error: str,
+    training: Training,
+) -> JoinMesh:
+    """A mesh for the tuples of each stream, learned from the earliest arrivals of all of them."""
+    rows = STRETCH * training.sample_rows
+    sample = stretch_of_time(join, data, rows)
+    statics = static_stems(join, static_inputs(join, data), on_error)
+    timed = {alias: _timed(join, alias, table) for alias, table in sample.items()}
+    sampled = SampledJoin(join, timed, statics, on_error)
+    overheads = calibrate(training.window)
+    meshes: dict[str, Mesh] = {}
+    for alias, view in join.views.items():
+
+        def take(rows: int, seed: int, alias: str = alias) -> Profile:
+            return sampled.profile(alias, rows, seed)
+
+        if len(view.operators) < 2 or timed[alias].num_rows == 0:
+            meshes[alias] = written_mesh(view)
+        else:
+            meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)
+    rates = {alias: float(batch.num_rows) for alias, batch in timed.items()}
+    return JoinMesh(join.query, meshes, rates)
+
+
+def static_inputs(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:
+    """The static tables, whole, by alias; a table of several aliases is collected once."""
+    collected: dict[int, pa.Table] = {}
+    for relation in join.statics:
+        given = data[relation.alias]
+        if id(given) not in collected:
+            table = whole_table(given, relation.alias)
+            collected[id(given)] = conform(table, join.schemas[relation.alias])
+    return {r.alias: collected[id(data[r.alias])] for r in join.statics}
+
+
+def written_join_mesh(join: JoinQuery) -> JoinMesh:
+    """The order as written for every stream, until something is known."""
+    return JoinMesh(join.query, {alias: written_mesh(view) for alias, view in join.views.items()})
+
+
+def _timed(join: JoinQuery, alias: str, table: pa.Table) -> pa.RecordBatch:
+    batch = one_batch(table)
+    if alias not in join.times:
+        return batch
+    return batch.filter(batch.column(join.times[alias]).is_valid())

@@ -1,0 +1,33 @@
+"""What a running stream needs to learn and adapt, whatever it runs."""
+
+from __future__ import annotations
+
+from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.profiler import declared_cost
+from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.training import Training
+from querymesh.query.model import BoundQuery
+from querymesh.spark.adapt import Setting
+from querymesh.spark.channel import Channel
+from querymesh.spark.live import LiveRun
+
+LEAST_PROFILED = 100
+"""A task that profiles fewer rows than this measures its calls rather than its operators."""
+
+
+def rows_to_learn_from(training: Training, tasks: int) -> int:
+    """How many rows each of so many tasks profiles as long as nothing is known."""
+    return min(training.sample_rows, max(training.sample_rows // (2 * tasks), LEAST_PROFILED))
+
+
+def setting_for(
+    bound: BoundQuery,
+    channel: Channel,
+    live: LiveRun,
+    training: Training,
+    adaptation: Adaptation | None,
+) -> Setting:
+    """What the learner of a running stream works with."""
+    measured = [declared_cost(operator, bound) is None for operator in bound.operators]
+    overheads = calibrate(training.window)
+    return Setting(channel, overheads, training, live.policy, measured, adaptation, live.installed)
