@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test soak lint bench clean help
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -14,6 +14,9 @@ demo: $(VENV)/.for-demo  ## run the bullish-stock example on an embedded Spark, 
 
 test: $(VENV)/.for-test  ## run all tests
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/.for-test  ## the longer form of the joins' tests: SOAK times as many examples and kills
+	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest tests/fabric/test_join.py tests/spark -k join
 
 lint: $(VENV)/.for-test  ## style, types and import contracts
 	$(BIN)/ruff check src tests

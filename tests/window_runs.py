@@ -238,7 +238,7 @@ def random_mesh(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -
         tuple(LeafStats(1 / count, 1.0, 1.0) for _ in range(count)),
         routes[0], 1.0, 1.0, 1.0, 1, (), "random",
         uncertain=uncertain if rng.random() < 0.5 else (),
-        window=rng.choice([1, 5, 10_000]),
+        window=rng.choice([10_000, 5, 10_000, 1]),
         least_ruster=rng.choice([0, 3, 10_000]),
     )  # fmt: skip
 

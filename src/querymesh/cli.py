@@ -20,8 +20,16 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import querymesh as qm
-from querymesh.cli_files import as_stream, load_functions, read_file, split_inputs, write_format
-from querymesh.spark.schema import arrow_schema
+from querymesh.cli_files import (
+    as_stream,
+    load_functions,
+    read_file,
+    split_inputs,
+    spread_over,
+    stream_names,
+    write_format,
+)
+from querymesh.report.join_progress import BatchLines
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -62,6 +70,7 @@ QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a 
 Functions = Annotated[
     str | None, typer.Option(help="a module or file.py with the predicates the query calls")
 ]
+Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
 
 
@@ -124,7 +133,22 @@ def run(
     checkpoint: Annotated[Path | None, typer.Option(help="of the stream")] = None,
     mesh: Annotated[Path | None, typer.Option(help="a saved mesh to run with")] = None,
     functions: Functions = None,
-    stream: Annotated[bool, typer.Option("--stream", help="read the source as a stream")] = False,
+    time: Time = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="read streams from directories of files")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="go on as files arrive, until Ctrl-C; with --stream")
+    ] = False,
+    files: Annotated[
+        int | None, typer.Option("--files-per-batch", min=1, help="of each stream")
+    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="of a join of streams")] = None,
+    delay: Annotated[str, typer.Option(help="how late tuples may come")] = "10 seconds",
+    idle: Annotated[
+        str, typer.Option(help="a stream silent for longer holds up no other")
+    ] = "10 minutes",
+    index: Annotated[str, typer.Option(help="how join states are searched")] = "hash",
     adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
     preset: Preset = None,
     search: Search = None,
@@ -134,23 +158,25 @@ def run(
     seed: Seed = 0,
 ) -> None:
     """Run a query over files and write what it finds."""
+    if follow and not stream:
+        raise typer.BadParameter("--follow is for streams: give --stream as well")
     if stream and checkpoint is None:
         raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
     if output.exists() and not stream:
         raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
     paths = split_inputs(inputs)
     style = write_format(output)
-    asked = _query(query, functions)
+    asked = _query(query, functions, time)
     plan = asked if mesh is None else qm.load(mesh, functions=asked.functions)
     training = _training(preset, search, start, tolerance, accuracy, seed)
-    if isinstance(plan, qm.Mesh) and plan.query.sql.split() != asked.sql.split():
+    if isinstance(plan, qm.Mesh | qm.JoinMesh) and plan.query.sql.split() != asked.sql.split():
         raise qm.MeshFileError(f"{mesh} was trained for another query: {plan.query.sql}")
     spark = qm.local_session(app_name="querymesh-run")
     data = _read(spark, paths)
     if stream:
-        source = asked.bind({name: arrow_schema(df) for name, df in data.items()}).source.name
+        streaming = stream_names(asked, data)
         data = {
-            name: as_stream(df, paths[name]) if name.lower() == source.lower() else df
+            name: as_stream(df, paths[name], files) if name.lower() in streaming else df
             for name, df in data.items()
         }
     result = qm.run(
@@ -158,11 +184,15 @@ def run(
         data,
         policy=policy.value,
         engine=engine.value,
+        index=index,
+        shards=shards,
         checkpoint=None if checkpoint is None else str(checkpoint),
+        delay=delay,
+        idle=idle,
         training=training,
         adapt=adapt,
     )
-    _write(result, output, style, checkpoint)
+    _write(result, output, style, checkpoint, follow)
     _tell(result, output)
 
 
@@ -172,6 +202,8 @@ def explain(
     samples: Annotated[list[str], typer.Option("--sample", help="Name=path, for each relation")],
     html: Annotated[Path | None, typer.Option(help="also write a page with plots")] = None,
     functions: Functions = None,
+    time: Time = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="of a join of streams")] = None,
     save: Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")] = None,
     preset: Preset = None,
     search: Search = None,
@@ -182,10 +214,13 @@ def explain(
 ) -> None:
     """Train a mesh on samples and show it: the tree, the routes, and what they save."""
     paths = split_inputs(samples)
-    asked = _query(query, functions)
+    asked = _query(query, functions, time)
     training = _training(preset, search, start, tolerance, accuracy, seed)
     spark = qm.local_session(app_name="querymesh-explain")
-    mesh = qm.train(asked, _read(spark, paths), seed=seed, training=training)
+    data = _read(spark, paths)
+    mesh = qm.train(asked, data, seed=seed, training=training)
+    if isinstance(mesh, qm.JoinMesh) and shards is not None:
+        mesh = spread_over(mesh, data, shards)
     out.print(Text(mesh.explain(html=html)), soft_wrap=True)
     for path, what in ((html, "page"), (save, "mesh")):
         if path is not None:
@@ -263,33 +298,58 @@ def _training(
     return qm.Training.preset(preset, seed=seed, **said)
 
 
-def _query(path: Path, functions: str | None) -> qm.Query:
+def _query(path: Path, functions: str | None, time: str | None) -> qm.Query:
     text = path.read_text(encoding="utf-8").strip().rstrip(";")
-    return qm.query(text, functions=load_functions(functions))
+    return qm.query(text, time=time, functions=load_functions(functions))
 
 
 def _read(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
     return {name: read_file(spark, path) for name, path in paths.items()}
 
 
-def _write(result: DataFrame, output: Path, style: str, checkpoint: Path | None) -> None:
+def _write(
+    result: DataFrame, output: Path, style: str, checkpoint: Path | None, follow: bool
+) -> None:
     if not result.isStreaming:
         result.write.format(style).option("header", "true").save(str(output))
         return
     writer = result.writeStream.format(style).option("header", "true").outputMode("append")
-    started = (
-        writer.option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start(str(output))
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    writer = (
+        writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
     )
-    started.awaitTermination()
+    started = writer.start(str(output))
+    done = qm.metrics(result)
+    shown = BatchLines(done) if isinstance(done, qm.JoinRun) else None
+    try:
+        while started.isActive:
+            started.awaitTermination(1)
+            if shown is not None:
+                _print_lines(shown.new(started.recentProgress))
+    except KeyboardInterrupt:
+        out.print("stopping after the batch that runs; start again with the same --checkpoint")
+        started.stop()
+    if (problem := started.exception()) is not None:
+        raise problem
+    if shown is not None:
+        _print_lines(shown.new(started.recentProgress))
+
+
+def _print_lines(lines: list[str]) -> None:
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
 
 
 def _tell(result: DataFrame, output: Path) -> None:
+    from querymesh.report.join_progress import join_run_text
     from querymesh.report.run_text import metrics_text, switches_text
 
     done = qm.metrics(result)
-    if done.engine == "fabric":
+    if isinstance(done, qm.JoinRun):
+        out.print(Text(join_run_text(done)), soft_wrap=True)
+        for alias, switch in done.switches:
+            out.print(Text(f"{alias}: {switches_text([switch])}"), soft_wrap=True)
+    elif done.engine == "fabric":
         out.print(Text(metrics_text(done.metrics, done.mesh, done.versions[-1][0])), soft_wrap=True)
         if done.switches:
             out.print(Text(switches_text(done.switches)), soft_wrap=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from typer import BadParameter
 
 from querymesh.errors import QueryMeshError
+from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import Query
 from querymesh.query.predicate import Predicate
+from querymesh.spark.inputs import bind_inputs
+from querymesh.spark.join_shards import join_cube, shard_count
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
 _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
@@ -40,12 +46,33 @@ def read_file(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format(style).options(**_OPTIONS.get(style, {})).load(path)
 
 
-def as_stream(batch: DataFrame, path: str) -> DataFrame:
-    """The same directory as a stream of its files. A stream needs its schema beforehand."""
+def stream_names(query: Query, data: Mapping[str, DataFrame]) -> set[str]:
+    """The relations that are streams, in lower case: those of a join, or the one source."""
+    bound, _ = bind_inputs(query, data)
+    if isinstance(bound, JoinQuery):
+        return {stream.name.lower() for stream in bound.streams}
+    return {bound.source.name.lower()}
+
+
+def spread_over(mesh: JoinMesh, data: Mapping[str, DataFrame], shards: int) -> JoinMesh:
+    """The mesh of a join as it will run on so many shards."""
+    bound, _ = bind_inputs(mesh.query, data)
+    assert isinstance(bound, JoinQuery)
+    count = shard_count(bound, shards, shards)
+    return replace(mesh, cube=join_cube(bound, count, mesh.rates))
+
+
+def as_stream(batch: DataFrame, path: str, files: int | None = None) -> DataFrame:
+    """The same directory as a stream of its files, so many a batch at most.
+
+    A stream needs its schema beforehand.
+    """
     if not Path(path).is_dir():
         raise QueryMeshError(f"{path} is a single file: --stream reads a directory of files")
     style = _format_of(path)
     reader = batch.sparkSession.readStream.format(style).options(**_OPTIONS.get(style, {}))
+    if files is not None:
+        reader = reader.option("maxFilesPerTrigger", files)
     return reader.schema(batch.schema).load(path)
 
 

@@ -8,12 +8,13 @@ from itertools import product
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querymesh.bench import join_bench
+from querymesh.bench import join_bench, join_case
 from querymesh.bench.finding import Finding
 from querymesh.bench.join_bench import DESIGNS, Contest, run_join, scaled
 from querymesh.bench.join_case import (
@@ -35,6 +36,16 @@ from querymesh.errors import QueryMeshError, SetupError
 
 SMALL = {"rows": 25, "rate": 10.0, "window_s": 1, "batches": 3}
 MANY = {"rows": 8000, "rate": 400.0, "window_s": 5}
+
+
+def in_tenths(design: Design):
+    """The same streams with times cut to tenths of a second: many are a window apart exactly."""
+    cut = {}
+    for name, table in streams(design).items():
+        ts = table["ts"].cast("int64").to_numpy() // 100_000 * 100_000
+        place = table.schema.get_field_index("ts")
+        cut[name] = table.set_column(place, "ts", pa.array(ts, table.schema.field("ts").type))
+    return cut
 
 
 def brute_force(design: Design, tables) -> list[tuple[int, ...]]:
@@ -64,9 +75,11 @@ def brute_force(design: Design, tables) -> list[tuple[int, ...]]:
 def test_duckdb_gives_the_combinations_of_the_definition(tmp_path_factory, rare, disorder_s, seed):
     design = Design("3-way", matches=3.0, rare=rare, disorder_s=disorder_s, seed=seed, **SMALL)
     folder = tmp_path_factory.mktemp("case")
-    case = write_case(design, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join_case, "streams", in_tenths)
+        case = write_case(design, folder)
     found = duckdb.sql(duckdb_sql(design, folder)).fetchall()
-    expected = brute_force(design, streams(design))
+    expected = brute_force(design, in_tenths(design))
     assert sorted(found) == expected
     assert case.expected[0] == len(expected)
 
@@ -130,6 +143,14 @@ def test_over_all_kinds_no_stream_is_better_to_probe_than_another():
         for among in "BCDE"
     ]
     assert max(means) / min(means) < 1.15
+
+
+def test_a_clique_has_results_by_its_linked_rows(tmp_path):
+    design = Design("clique", matches=2.0, linked=0.2, **MANY)
+    linked = write_case(design, tmp_path / "linked").expected[0]
+    alone = write_case(replace(design, linked=0.0), tmp_path / "alone").expected[0]
+    assert linked > design.rows
+    assert alone < design.rows / 100
 
 
 def test_the_same_seed_gives_the_same_streams_and_another_seed_others():
@@ -217,7 +238,10 @@ def test_contestants_are_timed_by_what_they_say_they_took(tmp_path):
     assert finding.details["a_a"] == 1.0
 
 
-def test_sparks_chain_gives_the_exact_result_of_late_and_skewed_streams(spark, tmp_path):
+def test_sparks_chain_gives_the_exact_result_of_late_and_skewed_streams(
+    spark, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(join_case, "streams", in_tenths)
     design = replace(scaled(DESIGNS[1], quick=True), rows=600, batches=2, disorder_s=0.5, rare=0.05)
     case = write_case(design, tmp_path)
     outcome = spark_chain(spark, case)

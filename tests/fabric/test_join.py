@@ -121,6 +121,15 @@ def test_a_window_ends_with_its_last_microsecond():
     assert running.step(b=[(1, 7, 10)], a=[(1 + second, 7, 1), (1 + 2 * second, 7, 2)]) == [(1, 10)]
 
 
+@pytest.mark.parametrize("window", ["RANGE 999999999 DAYS", "ROWS 99999999999999999999"])
+def test_a_window_may_be_so_long_that_it_never_ends(window):
+    running = Running(PAIR.replace("RANGE 5 SECONDS", window))
+    assert running.step(a=[(-60_000_000_000, 7, 1)]) == []
+    running.fabric.evict(0, running.counted)
+    running.fabric.streams["a"].compact(running.join.streams[0].window.size)
+    assert running.step(b=[(250_000_000_000, 7, 10)]) == [(1, 10)]
+
+
 def test_a_tuple_that_comes_late_meets_those_that_are_newer():
     running = Running(PAIR)
     assert running.step(b=[(6, 7, 10)]) == []
@@ -297,7 +306,8 @@ def test_a_tuple_that_can_join_nothing_is_not_stored():
 
 def test_a_static_table_has_no_window():
     running = Running(
-        "SELECT a.v AS i, b.v AS j, t.v AS l FROM A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS], T t "
+        "SELECT a.v AS i, b.v AS j, t.v AS l "
+        "FROM A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS], T t "
         "WHERE a.k = b.k AND t.k = b.k AND t.v > 1",
         t=batch((-99, 7, 1), (999, 7, 2), (0, None, 3), (0, 7, 4), (0, 8, 5)),
     )

@@ -80,8 +80,8 @@ def requests(draw):
     return Request(
         pattern,
         tuple(column(SMALL) for _ in pattern),
-        column(TIMES),
-        column(TIMES),
+        column(st.integers(0, 7)),
+        column(st.integers(4, 12)),
         column(SMALL) if draw(st.booleans()) else None,
         tuple(Comparison(op, order, column(SMALL)) for op, order in compared),
     )

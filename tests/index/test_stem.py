@@ -102,6 +102,13 @@ def test_attributes_are_compared_even_if_all_combined_codes_collide(partitions, 
         assert found(stem_of(partitions), request) == expected(partitions, request)
 
 
+def test_rows_that_differ_in_one_of_two_attributes_do_not_match_for_their_hash(monkeypatch):
+    monkeypatch.setattr(codes.kernels, "fold", lambda left, right: np.zeros(len(left), np.int64))
+    stem = stem_of([[Row(0, (1, 2, 0), (0, 0), 5, None), Row(1, (1, 3, 0), (0, 0), 5, None)]])
+    request = Request((0, 1), (ints([1, 9]), ints([3, 3])), ints([0, 0]), ints([9, 9]))
+    assert found(stem, request) == [(0, 1)]
+
+
 @settings(max_examples=100, deadline=None)
 @given(states(), st.data())
 def test_columns_are_gathered_in_the_order_of_the_row_ids(partitions, data):

@@ -53,11 +53,9 @@ def inputs(spark):
 
 
 def asked(sql, inputs, **options):
-    """The whole query, by its two parts."""
     query = qm.query(sql, functions=FUNCTIONS)
     given = {relation.name: inputs[relation.name] for relation in query.relations}
-    below, aggregation = split_aggregate(query)
-    return aggregated(qm.run(below, given, **options), aggregation)
+    return qm.run(query, given, **options)
 
 
 def as_set(rows):

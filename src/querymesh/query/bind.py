@@ -14,6 +14,7 @@ from querymesh.errors import (
     UnsupportedError,
     did_you_mean,
 )
+from querymesh.query.aggregate import check_aliases
 from querymesh.query.convert import conjuncts_of
 from querymesh.query.expr import Cast, Column, Expr, UserCall, user_calls_of
 from querymesh.query.infer import typed
@@ -32,6 +33,8 @@ def bind(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
     `schemas` are by the relation's name in FROM, whatever its case.
     """
     by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
+    if query.aggregate is not None:
+        check_aliases(query.aggregate, by_alias)
     source = _source(query, by_alias)
     binding = Binding(query, source, Scope(query.relations, by_alias, query.using))
     operators, static_filters = binding.operators()

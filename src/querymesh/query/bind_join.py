@@ -245,7 +245,7 @@ class _View:
             first = frozenset() if operator.index in own else own
             direct[operator.index] = first | {probes[alias] for alias in read}
             if isinstance(operator, Filter):
-                mine = own if operator.index in own else frozenset(direct) | own
+                mine = own if operator.index in own else frozenset(op.index for op in made)
                 direct[operator.index] |= self._after(operator, made, texts, mine)
         complete = closed(direct, {op.index: op.name for op in made})
         return tuple(replace(op, after=complete[op.index]) for op in made)

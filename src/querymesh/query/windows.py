@@ -107,7 +107,7 @@ def _has_size(tokens: list[Any], i: int) -> bool:
 
 def _trailing_end(tokens: list[Any], start: int) -> int:
     end = start + 1
-    while end < len(tokens) and tokens[end].token_type != TokenType.SEMICOLON and end < start + 4:
+    while end < len(tokens) and tokens[end].token_type not in _ENDS_FROM and end < start + 4:
         end += 1
     return end
 

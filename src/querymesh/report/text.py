@@ -13,6 +13,7 @@ from textwrap import indent
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.uncertain import uncertain_text
+from querymesh.query.aggregate import aggregate_text
 from querymesh.report.figures import counted, leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
 
@@ -24,6 +25,8 @@ def mesh_text(mesh: Mesh) -> str:
         parts += ["operators", indent(_operators(mesh), "  ")]
     parts += ["tree", indent(_tree(mesh), "  ")]
     parts += ["cost", indent(_cost(mesh), "  ")]
+    if mesh.query.aggregate is not None:
+        parts += ["on top", indent(aggregate_text(mesh.query.aggregate), "  ")]
     if mesh.left_out:
         rows = [(out.name, out.reason) for out in mesh.left_out]
         width = max(len(name) for name, _ in rows)

@@ -22,7 +22,7 @@ from querymesh.bench.case import Bench
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.mesh import Mesh
 from querymesh.reproduce.claim import Claim, Result
-from querymesh.reproduce.rivals import QM, SP, Subject, train_rivals, wide_batches
+from querymesh.reproduce.rivals import QM, SP, Subject, arrow_batches, train_rivals
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 
@@ -66,7 +66,7 @@ def watch(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], what: str)
     names = list(entries)
     pool = bench.session.createDataFrame(subject.table).cache()
     pool.count()
-    with wide_batches(bench.session):
+    with arrow_batches(bench.session):
         for turn in range(turns):
             for name in names[turn:] + names[:turn]:
                 source = _endless(bench, subject, pool)

@@ -109,7 +109,7 @@ def race(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], rounds: int
     """Run the rivals interleaved, with the first of them twice a round; all must agree."""
     runs = {name: _Runs() for name in meshes}
     warm_ups = 1
-    with wide_batches(bench.session):
+    with arrow_batches(bench.session):
         source = cached(bench.session, subject.table)
         inputs: dict[str, DataFrame | pa.Table] = {subject.source: source, **subject.partners}
         actions: dict[str, Callable[[], Fingerprint]] = {
@@ -145,10 +145,10 @@ def _timing(seconds: Mapping[str, list[float]], of: Timing, warm_ups: int) -> Ti
 
 
 @contextmanager
-def wide_batches(session: SparkSession) -> Iterator[None]:
-    """Arrow batches of a whole classification window, while this lasts."""
+def arrow_batches(session: SparkSession, rows: int = WINDOW) -> Iterator[None]:
+    """Arrow batches of so many rows, a whole classification window, while this lasts."""
     before = session.conf.get(ARROW_ROWS)
-    session.conf.set(ARROW_ROWS, str(WINDOW))
+    session.conf.set(ARROW_ROWS, str(rows))
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, Unsuppo
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.shares import Dimension, Hypercube, choose_shares, join_dimensions
+from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.training import Training
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
@@ -28,6 +28,7 @@ from querymesh.spark.durations import microseconds_of
 from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data
 from querymesh.spark.join_live import JoinRun
+from querymesh.spark.join_shards import join_cube, shard_count
 from querymesh.spark.join_task import NOW, PLACE, JoinTask, Storing
 from querymesh.spark.join_train import static_inputs, train_join, written_join_mesh
 from querymesh.spark.layout import StreamInput, shard_layout
@@ -68,8 +69,8 @@ def run_join(
     session = next(iter(frames.values())).sparkSession
     given = _given(mesh_or_query, join)
     mesh = _mesh(given, join, data, how, streaming)
-    shards = _shards(join, how.shards, session.sparkContext.defaultParallelism)
-    cube, storing = _cube(join, shards, mesh), None
+    shards = shard_count(join, how.shards, session.sparkContext.defaultParallelism)
+    cube, storing = join_cube(join, shards, mesh.rates), None
     if streaming:
         storing, cube = _claimed(join, how, cube)
     views = {alias: LiveRun(mesh.meshes[alias], "join", how.policy) for alias in join.aliases}
@@ -168,33 +169,6 @@ def _mesh(
     if streaming:
         return written_join_mesh(join)
     return train_join(join, data, how.policy, how.on_error, how.training)
-
-
-def _shards(join: JoinQuery, asked: int | None, parallelism: int) -> int:
-    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
-        raise QueryMeshError(f"shards is a whole number from 1 up, not {asked!r}")
-    if join.counts_rows:
-        if asked not in (None, 1):
-            raise UnsupportedError(
-                f"[ROWS n] counts arrivals, which takes one shard, not {asked}: leave shards= out, "
-                "or give every stream a [RANGE ...] window"
-            )
-        return 1
-    return asked or max(parallelism, 1)
-
-
-def _cube(join: JoinQuery, shards: int, mesh: JoinMesh) -> Hypercube:
-    rates = {alias: max(mesh.rates.get(alias, 1.0), 1e-3) for alias in join.aliases}
-    return choose_shares(_dimensions(join), rates, shards)
-
-
-def _dimensions(join: JoinQuery) -> tuple[Dimension, ...]:
-    classes = {
-        each.name: [alias for alias in each.members if alias in join.aliases]
-        for each in join.classes
-        if each.in_catalyst
-    }
-    return join_dimensions(join.aliases, {n: o for n, o in classes.items() if len(o) > 1})
 
 
 def _claimed(join: JoinQuery, how: JoinSettings, cube: Hypercube) -> tuple[Storing, Hypercube]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.join import static_stems
@@ -17,6 +18,7 @@ from querymesh.optimize.training import Training
 from querymesh.query.join import JoinQuery
 from querymesh.spark.inputs import Data
 from querymesh.spark.join_sample import STRETCH, stretch_of_time
+from querymesh.spark.join_shards import join_cube, shard_count
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
 from querymesh.stats.profile import Profile
@@ -47,7 +49,10 @@ def train_join(
         else:
             meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)
     rates = {alias: float(batch.num_rows) for alias, batch in timed.items()}
-    return JoinMesh(join.query, meshes, rates)
+    session = SparkSession.getActiveSession()
+    cores = session.sparkContext.defaultParallelism if session is not None else 1
+    cube = join_cube(join, shard_count(join, None, cores), rates)
+    return JoinMesh(join.query, meshes, rates, cube)
 
 
 def static_inputs(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:

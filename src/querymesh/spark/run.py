@@ -24,6 +24,7 @@ from querymesh.optimize.training import Training, known_name
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery
+from querymesh.spark.aggregate import aggregated
 from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.filter_task import columns_to_send, filter_by
 from querymesh.spark.fitting import as_single, fitting
@@ -31,7 +32,7 @@ from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, stati
 from querymesh.spark.join_run import JoinSettings, run_join
 from querymesh.spark.join_sample import join_sample
 from querymesh.spark.learning import rows_to_learn_from, setting_for
-from querymesh.spark.live import LiveRun, remember
+from querymesh.spark.live import LiveRun, metrics, remember
 from querymesh.spark.native import run_native
 from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
 from querymesh.spark.schema import output_struct
@@ -132,6 +133,11 @@ def run(
         query = mesh_or_query if isinstance(mesh_or_query, Query) else mesh_or_query.query
         bound, data = bind_inputs(query, inputs)
     else:
+        if any(isinstance(q, Query) and q.aggregate is not None for q in mesh_or_query):
+            raise UnsupportedError(
+                "queries that share one pass are not aggregated: run the one that aggregates by "
+                "itself, or aggregate the DataFrames that come out"
+            )
         bound, data = bind_shared(tuple(mesh_or_query), inputs)
     training = training or Training()
     if isinstance(bound, JoinQuery):
@@ -142,7 +148,7 @@ def run(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
             shards, delay, idle,
         )  # fmt: skip
-        return run_join(mesh_or_query, bound, data, how)
+        return _on_top(run_join(mesh_or_query, bound, data, how), query, delay)
     if isinstance(mesh_or_query, JoinMesh) or isinstance(sample, Mapping):
         raise QueryMeshError(
             f"{bound.source.name} is the only windowed stream of this query: its mesh and its "
@@ -193,11 +199,20 @@ def run(
         out = _run_fabric(source, data, bound, live, channel, on_error, training, adaptation)
     remember(out, live)
     if not isinstance(bound, SharedQuery):
-        return out
+        return _on_top(out, bound.query, delay)
     results = Results(out, len(bound.parts))
     for each in (results, *results):
         remember(each, live)
     return results
+
+
+def _on_top(out: DataFrame, query: Query, delay: str) -> DataFrame:
+    """What comes out, grouped and aggregated by Spark if the query asks for it."""
+    if query.aggregate is None:
+        return out
+    grouped = aggregated(out, query.aggregate, delay=delay)
+    remember(grouped, metrics(out))
+    return grouped
 
 
 def _adaptation(adapt: bool | Adaptation) -> Adaptation | None:

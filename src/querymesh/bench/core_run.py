@@ -1,0 +1,129 @@
+"""The join core driven as a task drives it, in this process: no Spark, so that its time is its own.
+
+Streams are cut into steps, at the same moments for all of them; each step is stored, probes, and
+what is behind every window is forgotten and small partitions merged, as `spark/join_task.py` does::
+
+    stream a   .....|.......|......|         a step holds about `step_rows` tuples of all streams
+    stream b   ....|........|......|         and ends at the same time in each
+
+Time is processor time of this process, which other programs hardly distort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from time import process_time
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.fabric.arrivals import in_order, microseconds
+from querymesh.fabric.join import JoinFabric, oldest_needed
+from querymesh.fabric.metrics import Metrics
+from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.tables import one_batch
+from querymesh.optimize.mesh import Mesh
+from querymesh.query.join import JoinQuery
+
+Streams = Mapping[str, pa.RecordBatch]
+Sink = Callable[[pa.RecordBatch], None]
+
+
+def ignore(_: pa.RecordBatch) -> None:
+    """A sink for results that only have to be made."""
+
+
+@dataclass
+class CoreRun:
+    """What a run did. `curve` has (processor seconds, results) so far after each step; the state's
+    figures are those of all streams together, at their peak."""
+
+    metrics: Metrics = field(default_factory=Metrics)
+    by_stream: dict[str, Metrics] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+    curve: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
+    state_rows: int = 0
+    state_bytes: int = 0
+    partitions: int = 0
+
+    @property
+    def probes_a_tuple(self) -> float:
+        """Probes of all streams' tuples, by tuple that arrived."""
+        return self.metrics.evaluations / max(self.metrics.rows_in, 1)
+
+
+def run_core(
+    join: JoinQuery,
+    streams: Streams,
+    meshes: Mapping[str, Mesh],
+    step_rows: int,
+    sink: Sink = ignore,
+) -> CoreRun:
+    """Join whole streams, sorted by time, on the routes of these meshes."""
+    run = CoreRun()
+    fabric = JoinFabric(join)
+    routers = {alias: MeshRouter(meshes[alias]) for alias in join.aliases}
+    for step in steps(join, streams, step_rows):
+        started = process_time()
+        horizon = take_step(fabric, routers, step, sink)
+        run.cpu_seconds += process_time() - started
+        results = sum(view.metrics.rows_out for view in fabric.views.values())
+        run.curve.append((run.cpu_seconds, results))
+        _note_state(run, fabric)
+        started = process_time()
+        forget(fabric, horizon)
+        run.cpu_seconds += process_time() - started
+    for alias, view in fabric.views.items():
+        run.by_stream[alias] = view.metrics
+        run.metrics.add(view.metrics)
+    return run
+
+
+def take_step(
+    fabric: JoinFabric, routers: Mapping[str, MeshRouter], step: Streams, sink: Sink = ignore
+) -> int:
+    """Store a step's tuples and let them probe; its last time."""
+    arrivals = in_order(step, fabric.join.times)
+    for batch in fabric.results(fabric.admit(arrivals, routers), routers):
+        sink(batch)
+    return max((int(each.times[-1]) for each in arrivals.values() if len(each)), default=0)
+
+
+def forget(fabric: JoinFabric, horizon_us: int) -> None:
+    """Evict what no later tuple can meet, and merge partitions."""
+    fabric.evict(horizon_us, {})
+    for stream in fabric.join.streams:
+        oldest = oldest_needed(fabric.join, stream.alias, horizon_us, {})
+        assert stream.window is not None
+        fabric.streams[stream.alias].compact(stream.window.size, oldest)
+
+
+def steps(join: JoinQuery, streams: Streams, step_rows: int) -> Iterator[dict[str, pa.RecordBatch]]:
+    """The streams in steps that end at the same time in each and have about as many rows."""
+    times = {alias: microseconds(rows.column(join.times[alias])) for alias, rows in streams.items()}
+    everything = np.sort(np.concatenate(list(times.values())))
+    ends = everything[step_rows - 1 :: step_rows].tolist() or []
+    if not len(everything) % step_rows == 0:
+        ends.append(int(everything[-1]))
+    done = dict.fromkeys(streams, 0)
+    for end in dict.fromkeys(ends):
+        step = {}
+        for alias, rows in streams.items():
+            last = int(np.searchsorted(times[alias], end, side="right"))
+            step[alias] = rows.slice(done[alias], last - done[alias])
+            done[alias] = last
+        yield step
+
+
+def as_batches(tables: Mapping[str, pa.Table]) -> dict[str, pa.RecordBatch]:
+    """Tables as one batch each."""
+    return {alias: one_batch(table) for alias, table in tables.items()}
+
+
+def _note_state(run: CoreRun, fabric: JoinFabric) -> None:
+    stems = fabric.streams.values()
+    used = sum(stem.nbytes for stem in stems)
+    if used > run.state_bytes:
+        run.state_bytes, run.state_rows = used, sum(stem.rows for stem in stems)
+        run.partitions = sum(len(stem.partitions) for stem in stems)

@@ -1,0 +1,201 @@
+"""Rivals on a join of windowed streams: profiled and trained alike, then run in turns.
+
+What a run costs is read twice: the join core alone, in this process and by its processor time
+(`bench/core_run.py`), and a whole Spark job by the clock. The paper's engine has no border between
+two languages to carry tuples over, so its figures are compared with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.bench import fingerprint
+from querymesh.bench.case import Bench
+from querymesh.bench.contest import cached
+from querymesh.bench.core_run import CoreRun, as_batches, run_core
+from querymesh.bench.fingerprint import Fingerprint
+from querymesh.bench.limits import effort_of_mesh, limits
+from querymesh.bench.measure import Log, Timing, interleave
+from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.join_profile import SampledJoin
+from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.optimize.train import train_mesh
+from querymesh.query.bind_join import bind_join
+from querymesh.query.join import JoinQuery
+from querymesh.reproduce.rivals import QM, SAMPLE, SP, arrow_batches, paper_training
+from querymesh.reproduce.ten_streams import TenStreams
+from querymesh.spark.run import run
+from querymesh.stats.profile import Profile
+
+STEP = 100_000
+"""Tuples of all streams that are taken at once; a view classifies its tenth of them together."""
+
+SAMPLE_WINDOWS = 2.2
+"""Length of the sampled stretch: tuples of its second half meet full windows."""
+
+SHARDS = 2
+Profiles = Mapping[str, Profile]
+
+
+@dataclass(frozen=True)
+class StreamSubject:
+    """A join of streams, its data, and a stretch of the same kind of data to learn from."""
+
+    design: TenStreams
+    windows: float
+
+    @property
+    def join(self) -> JoinQuery:
+        """The query, bound."""
+        schema = self.design.tables(0)["S0"].schema
+        return bind_join(self.design.query(), {a.upper(): schema for a in self.design.aliases})
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The streams by name."""
+        return self.design.tables(self.windows)
+
+    def profiles(self, rows: int) -> Profiles:
+        """What every probe does with so many tuples of each stream.
+
+        All probes are of one kind and their windows about as long, so what their measured costs
+        differ by is noise: each counts with the middle one.
+        """
+        sample = self.design.tables(SAMPLE_WINDOWS, seed=1)
+        join = self.join
+        sampled = SampledJoin(join, as_batches(_by_alias(sample)), {})
+        found = {alias: sampled.profile(alias, rows, seed=0) for alias in join.aliases}
+        cost_us = float(np.median([profile.drop_us for profile in found.values()]))
+        even = np.full(len(join.aliases) - 1, cost_us)
+        return {a: replace(profile, drop_us=even, pass_us=even) for a, profile in found.items()}
+
+
+def _by_alias(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {name.lower(): table for name, table in tables.items()}
+
+
+def train_stream_rivals(
+    join: JoinQuery, profiles: Profiles, seed: int = 0, step: int = STEP
+) -> dict[str, JoinMesh]:
+    """QM's mesh for each stream, and SP's: MJoin's [14] best order for each stream.
+
+    Each single order is found by dynamic programming over the joint outcomes of the sample that QM
+    learns from, so it is at least as good as one by each stream's own selectivity.
+    """
+    window = max(step // len(join.aliases), 1)
+    training = paper_training(seed=seed, window=window)
+    made = {}
+    for name, policy in ((QM, "mesh"), (SP, "single")):
+        meshes = {
+            alias: train_mesh(join.query, profile, calibrate(window), training, policy)
+            for alias, profile in profiles.items()
+        }
+        made[name] = JoinMesh(join.query, meshes)
+    return made
+
+
+@dataclass(frozen=True)
+class ProbesATuple:
+    """Probes a tuple over profiled tuples, the mean of all streams: no machine changes them."""
+
+    sp: float
+    qm: float
+    oracle: float
+    bound: float
+    results: float
+
+
+def probes_a_tuple(
+    design: TenStreams, profiles: Profiles, meshes: Mapping[str, JoinMesh]
+) -> ProbesATuple:
+    """Each rival's, those of the best order by true partition, and those of a clairvoyant."""
+    found = []
+    for alias, profile in profiles.items():
+        partition = design.partition(np.asarray(profile.sample.column("symbol")))
+        at_best = limits(profile, partition)
+        assert at_best.oracle is not None
+        found.append((
+            effort_of_mesh(profile, meshes[SP].meshes[alias]).evaluations,
+            effort_of_mesh(profile, meshes[QM].meshes[alias]).evaluations,
+            at_best.oracle.evaluations,
+            at_best.bound.evaluations,
+            float(profile.outcomes.prod(axis=1).mean()),
+        ))  # fmt: skip
+    return ProbesATuple(*np.mean(found, axis=0).tolist())
+
+
+@dataclass
+class StreamRace:
+    """Rivals timed against each other: the core by processor time, the Spark job by the clock."""
+
+    core: Timing
+    job: Timing
+    last: Mapping[str, CoreRun]
+
+
+@dataclass
+class _Core:
+    """Runs of the core; the clock is moved by what each run says it took."""
+
+    join: JoinQuery
+    streams: Mapping[str, pa.RecordBatch]
+    step: int
+    last: dict[str, CoreRun] = field(default_factory=dict)
+    clock_s: float = 0.0
+
+    def run(self, name: str, mesh: JoinMesh) -> tuple[int, ...]:
+        """One rival; a number of results, and a sum for each of their columns."""
+        answer = np.zeros(1 + len(self.join.outputs), np.int64)
+
+        def sink(batch: pa.RecordBatch) -> None:
+            answer[0] += batch.num_rows
+            answer[1:] += [pc.sum(column).as_py() or 0 for column in batch.columns]
+
+        self.last[name] = run_core(self.join, self.streams, mesh.meshes, self.step, sink)
+        self.clock_s += self.last[name].cpu_seconds
+        return tuple(answer.tolist())
+
+
+def race_core(
+    subject: StreamSubject,
+    meshes: Mapping[str, JoinMesh],
+    rounds: int,
+    log: Log,
+    step: int = STEP,
+) -> tuple[Timing, Mapping[str, CoreRun]]:
+    """The rivals on the core, interleaved, with the first of them twice a round; all must agree."""
+    core = _Core(subject.join, as_batches(_by_alias(subject.tables())), step)
+    actions = {name: partial(core.run, name, mesh) for name, mesh in meshes.items()}
+    timing = interleave(actions, rounds, log=log, clock=lambda: core.clock_s)
+    return timing, core.last
+
+
+def race_streams(
+    bench: Bench,
+    subject: StreamSubject,
+    meshes: Mapping[str, JoinMesh],
+    rounds: int,
+    step: int = STEP,
+) -> StreamRace:
+    """The rivals on the core and then as Spark jobs; the results are the same everywhere."""
+    core, last = race_core(subject, meshes, rounds, bench.log, step)
+    with arrow_batches(bench.session, step):
+        frames = {name: cached(bench.session, table) for name, table in subject.tables().items()}
+
+        def job(mesh: JoinMesh) -> Fingerprint:
+            return fingerprint.of_ids(run(mesh, frames, shards=SHARDS))
+
+        actions: dict[str, Callable[[], Fingerprint]] = {
+            name: partial(job, mesh) for name, mesh in meshes.items()
+        }
+        timing = interleave(actions, rounds, log=bench.log, clock=perf_counter)
+        for frame in frames.values():
+            frame.unpersist()
+    assert timing.answer[:2] == core.answer[:2], "the core and Spark do not agree"
+    return StreamRace(core, timing, last)
