@@ -16,9 +16,6 @@ from pyspark.sql import functions as F
 import querymesh as qm
 
 PAIR = (
-    "SELECT a.id AS a, b.id AS b FROM A a [RANGE 5 SECONDS], B b [RANGE 5 SECONDS] "
-    "WHERE a.k = b.k"
-)
     "SELECT a.id AS a, b.id AS b FROM A a [RANGE 5 SECONDS], B b [RANGE 5 SECONDS] WHERE a.k = b.k"
 )
 EPOCH_US = 1_700_000_000_000_000

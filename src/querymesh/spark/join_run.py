@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
@@ -37,6 +38,7 @@ from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
 from querymesh.spark.schema import output_struct
 from querymesh.spark.state_query import claim, state_folder
+from querymesh.spark.storage import is_address
 from querymesh.spark.task_mesh import MeshSource
 
 log = logging.getLogger("querymesh")
@@ -64,6 +66,8 @@ def run_join(
     how: JoinSettings,
 ) -> DataFrame:
     """The join as a DataFrame, streaming if its streams are."""
+    if how.checkpoint is not None:
+        how = replace(how, checkpoint=_absolute(str(how.checkpoint)))
     frames = _frames(join, data)
     streaming = next(iter(frames.values())).isStreaming
     session = next(iter(frames.values())).sparkSession
@@ -113,6 +117,11 @@ def run_join(
     out = laid.mapInArrow(task, output_struct(join.views[join.aliases[0]], data))
     remember(out, live)
     return out
+
+
+def _absolute(path: str) -> str:
+    """Tasks need not run in the driver's directory."""
+    return path if is_address(path) else os.path.abspath(path)
 
 
 def _frames(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, DataFrame]:

@@ -31,13 +31,18 @@ PART = ".part"
 """How the name of a file ends that is not complete."""
 
 
+def is_address(path: str) -> bool:
+    """Whether a path names its file system, as `s3://bucket/folder` does."""
+    return _URI.match(path) is not None
+
+
 @lru_cache(maxsize=32)
 def open_file_system(address: str, use: str, otherwise: str = "") -> tuple[fs.FileSystem, str]:
     """The file system of a folder's address, and the folder's path on it.
 
     An error says what `use` the folder is for, and ends with what else can be done, `otherwise`.
     """
-    if not _URI.match(address):
+    if not is_address(address):
         return fs.LocalFileSystem(), address
     try:
         system, path = fs.FileSystem.from_uri(_S3A.sub("s3://", address))
