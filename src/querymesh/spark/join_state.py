@@ -5,7 +5,7 @@ to probe. Codes that are the column itself, such as those of BIGINT keys and tim
 stored a second time::
 
     rows      ts   k   price                     columns that anything still reads
-    arrays    offsets [ 0 2 2 5 ... ]            of the index in whose order the rows lie
+    arrays    offsets [ 0 2 2 5 ... ], marks     of the index in whose order the rows lie
               key1, order0, numbers              only where no stored column tells them
 """
 
@@ -28,6 +28,7 @@ from querymesh.query.join import JoinQuery
 from querymesh.spark.state_files import Block
 
 _OFFSETS = "offsets"
+_MARKS = "marks"
 _NUMBERS = "numbers"
 
 
@@ -62,6 +63,8 @@ class BlockLayout:
             index = partition.index_for(pattern)
             if isinstance(index, HashIndex) and index.order is None:
                 arrays[_OFFSETS] = index.offsets
+                if index.marks is not None:
+                    arrays[_MARKS] = index.marks
                 meta["pattern"] = list(pattern)
         for position, codes in enumerate(partition.keys):
             if position not in self._keys:
@@ -90,7 +93,7 @@ class BlockLayout:
         if "pattern" in meta:
             pattern = tuple(meta["pattern"])
             codes = combine([keys[position] for position in pattern])
-            indices[pattern] = HashIndex(arrays[_OFFSETS], codes, None)
+            indices[pattern] = HashIndex(arrays[_OFFSETS], codes, None, arrays.get(_MARKS))
         bounds = int(meta["first"]), int(meta["last"])
         return Partition(rows, keys, orders, times, bounds=bounds, indices=indices)
 
