@@ -5,6 +5,7 @@ routes, which change between steps; states are evicted and compacted in between.
 """
 
 import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,32 +69,33 @@ class Run:
 
 @st.composite
 def runs(draw, case: WindowCase) -> Run:
-    """Any cut into steps; with ROWS, one shard."""
+    """Any run of a case, in few steps if that is enough to fail."""
     steps = draw(st.integers(1, 6))
+    return run_of(random.Random(draw(st.integers(0, 2**64 - 1))), case, steps)
+
+
+def run_of(rng: random.Random, case: WindowCase, steps: int) -> Run:
+    """Any cut into so many steps; with ROWS, one shard."""
     ends = [r.window.size for r in case.streams if r.window.kind == "range"]
-    delay_us = draw(st.sampled_from([0, 1, *ends, 3 * max(ends, default=0)]))
-    seed = draw(st.integers(0, 2**32 - 1))
-    rng = np.random.default_rng(seed)
+    delay_us = rng.choice([0, 1, *ends, 3 * max(ends, default=0)])
     step_of, place_of = {}, {}
     for name in dict.fromkeys(r.name for r in case.streams):
-        times = np.array(case.times_us(name), np.int64)
-        count = len(times)
+        times = case.times_us(name)
         # Who is at most so much late never comes after one that is newer by more than that.
-        order = np.argsort(times + rng.integers(0, delay_us + 1, count), kind="stable")
-        place = np.empty(count, np.int64)
-        place[order] = np.arange(count)
-        ends_of_steps = np.sort(rng.integers(0, count + 1, steps - 1))
-        step_of[name] = np.searchsorted(ends_of_steps, place, side="right").tolist()
-        place_of[name] = place.tolist()
+        due = [time + rng.randint(0, delay_us) for time in times]
+        order = sorted(range(len(times)), key=due.__getitem__)
+        place_of[name] = np.argsort(order).tolist()
+        ends_of_steps = sorted(rng.randint(0, len(times)) for _ in range(steps - 1))
+        step_of[name] = [bisect_right(ends_of_steps, place) for place in place_of[name]]
     return Run(
         step_of,
         place_of,
         steps,
         delay_us,
-        shards=1 if case.counts_rows else draw(st.sampled_from([1, 1, 2, 4, 6])),
-        most_rows=draw(st.sampled_from([None, None, 1, 3, 64])),
-        pruned=draw(st.booleans()),
-        seed=seed,
+        shards=1 if case.counts_rows else rng.choice([1, 1, 2, 4, 6]),
+        most_rows=rng.choice([None, None, 1, 3, 64]),
+        pruned=rng.random() < 0.5,
+        seed=rng.getrandbits(32),
     )
 
 

@@ -250,18 +250,33 @@ def reproduce(
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(help="where, or all")] = "all",
+    what: Annotated[str, typer.Argument(help="where, join, or all")] = "all",
     json_file: JsonFile = None,
     quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
+    contestant: Annotated[
+        list[str] | None,
+        typer.Option(help="of join, only this one; repeatable: mesh, single, spark, flink chain"),
+    ] = None,
 ) -> None:
-    """Measure against plain Spark, the best single order and the class oracle."""
-    from querymesh.bench.where import print_rows, run_where
+    """Measure against plain Spark, Flink, the best single order and the class oracle."""
+    from querymesh.bench import join_bench, where
 
-    if what not in ("where", "all"):
-        raise typer.BadParameter(f"there is no benchmark {what!r}: choose where or all")
-    findings = run_where(quick, case, lambda line: out.print(Text(str(line)), soft_wrap=True))
-    print_rows(findings, out)
+    if what not in ("where", "join", "all"):
+        raise typer.BadParameter(f"there is no benchmark {what!r}: choose where, join or all")
+    findings: list[dict[str, Any]] = []
+
+    def log(line: object) -> None:
+        out.print(Text(str(line)), soft_wrap=True)
+
+    if what in ("where", "all"):
+        rows = where.run_where(quick, case, log)
+        where.print_rows(rows, out)
+        findings += rows
+    if what in ("join", "all"):
+        rows = join_bench.run_join(quick, case, log, contestant)
+        join_bench.print_rows(rows, out)
+        findings += rows
     if json_file is not None:
         _write_json(json_file, findings)
 

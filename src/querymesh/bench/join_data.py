@@ -51,6 +51,7 @@ class Design:
     disorder_s: float = 0.0
     batches: int = 10
     seed: int = 0
+    label: str = ""
 
     @property
     def graph(self) -> Shape:
@@ -60,7 +61,7 @@ class Design:
     @property
     def name(self) -> str:
         """How reports call the case."""
-        return f"{self.shape} {'skewed' if self.rare else 'uniform'}"
+        return f"{self.shape} {'skewed' if self.rare else 'uniform'}{self.label}"
 
     @property
     def all_rows(self) -> int:

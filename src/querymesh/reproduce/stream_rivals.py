@@ -34,7 +34,7 @@ from querymesh.reproduce.ten_streams import TenStreams
 from querymesh.spark.run import run
 from querymesh.stats.profile import Profile
 
-STEP = 100_000
+STEP = 400_000
 """Tuples of all streams that are taken at once; a view classifies its tenth of them together."""
 
 SAMPLE_WINDOWS = 2.2

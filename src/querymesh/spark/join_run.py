@@ -113,7 +113,7 @@ def run_join(
     tables = static_inputs(join, data)
     sent = {alias: context.broadcast(ipc_bytes(table)) for alias, table in tables.items()}
     reports = context.accumulator(None, ReportParam(name))
-    task = JoinTask(name, join, sources, slots, cube.shards, reports, sent, how.on_error, storing)
+    task = JoinTask(name, join, sources, slots, cube, reports, sent, how.on_error, storing)
     out = laid.mapInArrow(task, output_struct(join.views[join.aliases[0]], data))
     remember(out, live)
     return out

@@ -24,6 +24,7 @@ from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.router import MeshRouter
 from querymesh.index.partition import Partition
 from querymesh.index.stem import Stem
+from querymesh.optimize.shares import Hypercube
 from querymesh.query.join import JoinQuery
 from querymesh.spark.clock import Clock
 from querymesh.spark.join_profiling import ViewProfiling
@@ -48,8 +49,11 @@ NOW = "now"
 """The column with Spark's time of the micro-batch."""
 
 _statics: OrderedDict[str, dict[str, Stem]] = OrderedDict()
-_partitions: dict[tuple[str, str, int], dict[str, Partition]] = {}
+_partitions: OrderedDict[tuple[str, str, int], dict[str, Partition]] = OrderedDict()
 """By run, query and shard, the mapped partitions by file: a Python worker serves many batches."""
+
+_KEPT_SHARDS = 16
+"""A worker may have served shards, and runs, that others serve by now."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class JoinTask:
     join: JoinQuery
     sources: Mapping[str, MeshSource]
     slots: SlotMap
-    shards: int
+    cube: Hypercube
     reports: Any
     tables: Mapping[str, Broadcast[bytes]]
     on_error: str = "raise"
@@ -99,7 +103,22 @@ class JoinTask:
             yield from self._stream(batches, fabric, routers, profiling, report)
         for alias, view in fabric.views.items():
             report.unjoinable[alias] += view.unjoinable
+        for counts in (report.late, report.untimed, report.unjoinable):
+            for alias in [a for a in counts if not self._has_first_copies(a)]:
+                del counts[alias]
         self.reports += report
+
+    def _has_first_copies(self, alias: str) -> bool:
+        """A row that went to several shards is counted in one: where nothing was added to its cell.
+
+        All rows of a stream in a shard are the same copy, see `Hypercube.offsets`.
+        """
+        coordinates = self.cube.coordinates(partition_id())
+        return not any(
+            coordinate
+            for coordinate, dimension in zip(coordinates, self.cube.dimensions, strict=True)
+            if alias not in dimension.owners
+        )
 
     def _batch(
         self,
@@ -131,13 +150,17 @@ class JoinTask:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a shard in one micro-batch."""
         assert self.storing is not None
-        assert report.batch is not None
-        assert report.query is not None
+        if report.batch is None or report.query is None:
+            raise UnsupportedError(
+                "rows of a streaming join were asked for by a job that does not know its "
+                "micro-batch: in foreachBatch, read the batch in the function's own thread, or "
+                "start others as pyspark.InheritableThread"
+            )
         shard = partition_id()
         given = list(batches)
         started = perf_counter()
         with open_shard(
-            self.storing.folder, report.query, report.batch, shard, self.shards, _merge,
+            self.storing.folder, report.query, report.batch, shard, self.cube.shards, _merge,
             self.storing.checkpoint,
         ) as state:  # fmt: skip
             clock = Clock.merged([state.clock])
@@ -188,6 +211,9 @@ class JoinTask:
                 for partition in fabric.streams[alias].partitions
             ]
         _partitions[key] = mapped
+        _partitions.move_to_end(key)
+        while len(_partitions) > _KEPT_SHARDS:
+            _partitions.popitem(last=False)
         return blocks
 
     def _commit(
