@@ -93,7 +93,7 @@ def run_of(rng: random.Random, case: WindowCase, steps: int) -> Run:
         steps,
         delay_us,
         shards=1 if case.counts_rows else rng.choice([1, 1, 2, 4, 6]),
-        most_rows=rng.choice([None, None, 1, 3, 64]),
+        most_rows=rng.choice([None] * 5 + [64, 64, 7, 7, 1]),
         pruned=rng.random() < 0.5,
         seed=rng.getrandbits(32),
     )

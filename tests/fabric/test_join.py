@@ -24,7 +24,7 @@ from querymesh.query.bind_join import bind_join
 SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
 """How many times as many examples as in a usual run."""
 
-MOST_COMBINATIONS = 10_000
+MOST_COMBINATIONS = 5_000
 SECOND_US = 1_000_000
 
 

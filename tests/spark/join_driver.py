@@ -9,8 +9,7 @@ FOLDER holds the input and everything the run writes, so the next process goes o
     out/batch-00000.parquet  the results of a batch: a batch that runs again replaces its own
     marks/                   what the user function saw: attempts that were not the first
 
-SETTINGS are JSON: `master`, further Spark `conf`, how long a call of the user function takes, and
-whether its first call of all raises.
+SETTINGS are JSON: `master`, further Spark `conf`, and how the user `function` behaves.
 """
 
 import json
@@ -71,17 +70,23 @@ def inputs(spark, folder: Path) -> dict:
     return {**found, "T": pq.read_table(folder / "in/T.parquet")}
 
 
-def query(marks: Path, seconds: float = 0.0, raises_once: bool = False) -> qm.Query:
-    """The query, whose user function takes its time and marks what it sees."""
+def query(
+    marks: Path, seconds: float = 0.0, raises_once: bool = False, straggles_s: float = 0.0
+) -> qm.Query:
+    """The query, whose user function takes its time and marks what it sees.
+
+    In batch 2 its very first call may raise, or the first attempt at shard 1 take long.
+    """
 
     def unhurried(x: pa.Array) -> pa.Array:
         time.sleep(seconds)
         task = TaskContext.get()
+        batch = task and task.getLocalProperty("streaming.sql.batchId")
         if task and task.attemptNumber():
-            batch = task.getLocalProperty("streaming.sql.batchId")
-            again = f"again-{batch}-{task.partitionId()}-{task.attemptNumber()}"
-            (marks / again).touch()
-        if raises_once and task and int(task.getLocalProperty("streaming.sql.batchId")) == 2:
+            (marks / f"again-{batch}-{task.partitionId()}-{task.attemptNumber()}").touch()
+        elif batch == "2" and task.partitionId() == 1:
+            time.sleep(straggles_s)
+        if raises_once and batch == "2":
             # Made by one call only, whoever else tries.
             try:
                 (marks / "raised").touch(exist_ok=False)
@@ -113,7 +118,7 @@ def main(folder: Path, settings: dict) -> None:
     }
     spark = qm.local_session(app_name="join-driver", memory="1g", conf=conf)
     out = qm.run(
-        query(folder / "marks", settings.get("seconds", 0.0), settings.get("raises_once", False)),
+        query(folder / "marks", **settings.get("function", {})),
         inputs(spark, folder),
         shards=2,
         checkpoint=str(folder / "checkpoint"),

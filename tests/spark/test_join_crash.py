@@ -24,11 +24,13 @@ import join_driver
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from join_driver import DELAY_MS, STREAMS, WINDOWS_S
 from pyspark import InheritableThread
 
 import querymesh as qm
+from querymesh.spark.java import find_java
 
 SOAK = bool(os.environ.get("QUERYMESH_SOAK"))
 SEED = int(os.environ.get("QUERYMESH_SOAK") or 0) if SOAK else 20
@@ -228,7 +230,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(folder):
     rng = random.Random(SEED)
     rng.shuffle(moments)
     killings = Killings(rng)
-    settings = {"seconds": 0.1}
+    settings = {"function": {"seconds": 0.1}}
     driver = None
     try:
         for number, moment in enumerate(moments):
@@ -260,13 +262,65 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(folder):
 
 def test_a_task_that_fails_is_tried_again_with_the_same_results(folder):
     rows = made(folder, 5)
-    driver = Driver(folder, 0, {"raises_once": True})
+    driver = Driver(folder, 0, {"function": {"raises_once": True}})
     try:
         driver.ended_well()
     finally:
         driver.kill()
     assert (folder / "marks/raised").exists()
     assert list((folder / "marks").glob("again-2-*")), "the task was tried again"
+    assert stored(folder) == rows
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Spark's own cluster with a worker on each of two addresses, as speculation needs: it never
+    starts a second attempt on the same host."""
+    java_home, port = find_java().home, 17_000 + os.getpid() % 10_000
+    java = f"{java_home}/bin/java" if java_home else "java"
+    home = str(Path(pyspark.__file__).parent)
+    head = [java, "-Xmx512m", "-cp", f"{home}/jars/*"]
+    environment = {**os.environ, "SPARK_HOME": home, "SPARK_SCALA_VERSION": "2.13"}
+    master = f"spark://127.0.0.1:{port}"
+    commands = [["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    for number in (1, 2):
+        size = ["-c", "1", "-m", "1g", "-d", str(tmp_path / f"worker-{number}")]
+        to = ["--host", f"127.0.0.{number}", "--webui-port", "0", master]
+        commands.append(["worker.Worker", *size, *to])
+    with open(tmp_path / "cluster.log", "wb") as log:
+        started = [
+            subprocess.Popen(
+                [*head, f"org.apache.spark.deploy.{name}", *options],
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
+            for name, *options in commands
+        ]
+    yield master
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(not SOAK, reason="takes a cluster of six processes; set QUERYMESH_SOAK")
+def test_speculative_attempts_give_the_same_results(folder, cluster):
+    rows = made(folder, 5)
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.2",
+        "spark.speculation.minTaskRuntime": "50ms",
+    }
+    function = {"straggles_s": 30.0}
+    driver = Driver(folder, 0, {"master": cluster, "conf": conf, "function": function})
+    try:
+        driver.ended_well()
+    finally:
+        driver.kill()
+    assert list((folder / "marks").glob("again-2-1-*")), "a second attempt was started"
     assert stored(folder) == rows
 
 

@@ -1,6 +1,7 @@
 """Random joins of windowed streams on Spark: batch and streaming give what DuckDB gives."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +69,7 @@ def stream_of(spark, folder, table: pa.Table, seed: int):
     rng = np.random.default_rng(seed)
     mixed = table.take(pa.array(rng.permutation(table.num_rows)))
     cuts = [0, *np.sort(rng.integers(0, table.num_rows + 1, STEPS - 1)).tolist(), table.num_rows]
-    for step, (first, last) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for step, (first, last) in enumerate(pairwise(cuts)):
         pq.write_table(mixed.slice(first, last - first), folder / f"part-{step}.parquet")
     schema = spark.createDataFrame(table.slice(0, 0)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))

@@ -25,6 +25,7 @@ from querymesh.fabric.router import MeshRouter
 from querymesh.fabric.tables import one_batch
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.join import JoinQuery
+from querymesh.query.model import Probe
 
 Streams = Mapping[str, pa.RecordBatch]
 Sink = Callable[[pa.RecordBatch], None]
@@ -40,7 +41,7 @@ class CoreRun:
     figures are those of all streams together, at their peak."""
 
     metrics: Metrics = field(default_factory=Metrics)
-    by_stream: dict[str, Metrics] = field(default_factory=dict)
+    probes: int = 0
     cpu_seconds: float = 0.0
     curve: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
     state_rows: int = 0
@@ -50,7 +51,7 @@ class CoreRun:
     @property
     def probes_a_tuple(self) -> float:
         """Probes of all streams' tuples, by tuple that arrived."""
-        return self.metrics.evaluations / max(self.metrics.rows_in, 1)
+        return self.probes / max(self.metrics.rows_in, 1)
 
 
 def run_core(
@@ -74,8 +75,10 @@ def run_core(
         started = process_time()
         forget(fabric, horizon)
         run.cpu_seconds += process_time() - started
-    for alias, view in fabric.views.items():
-        run.by_stream[alias] = view.metrics
+    for view in fabric.views.values():
+        probing = {op.index for op in view.bound.operators if isinstance(op, Probe)}
+        visited = view.metrics.by_operator()
+        run.probes += sum(visited[k].evaluations for k in probing & visited.keys())
         run.metrics.add(view.metrics)
     return run
 
@@ -104,7 +107,7 @@ def steps(join: JoinQuery, streams: Streams, step_rows: int) -> Iterator[dict[st
     times = {alias: microseconds(rows.column(join.times[alias])) for alias, rows in streams.items()}
     everything = np.sort(np.concatenate(list(times.values())))
     ends = everything[step_rows - 1 :: step_rows].tolist() or []
-    if not len(everything) % step_rows == 0:
+    if len(everything) % step_rows:
         ends.append(int(everything[-1]))
     done = dict.fromkeys(streams, 0)
     for end in dict.fromkeys(ends):

@@ -1,7 +1,7 @@
 """QueryMesh as a contestant of `bench join`: the window query as written, on the same replay.
 
-Both policies are trained beforehand on the same first stretch of the streams, and do not adapt: what
-is compared is the routes, not how soon they are found.
+Both policies are trained beforehand on the same first stretch of the streams, and do not adapt:
+what is compared is the routes, not how soon they are found.
 """
 
 from __future__ import annotations

@@ -77,6 +77,17 @@ def rates(found: Iterable[Rates]) -> dict[str, str]:
     }
 
 
+def results_by_time(found: Rates) -> dict[str, str]:
+    """The results of Figure 10's join so far, by processor time, step by step."""
+    values = [
+        {"seconds": at, "rival": name, "results": count}
+        for name, last in found.race.last.items()
+        for at, count in last.curve
+    ]
+    titles = ("seconds of processor time", "results so far")
+    return {"figure-10-results": lines(values, "seconds", "rival", "results", titles)}
+
+
 def overhead(classify: float, rest: float) -> dict[str, str]:
     """Figure 10c: the share of the time that is not query processing."""
     values = [

@@ -40,18 +40,22 @@ def figure_10(bench: Bench) -> Reproduced:
     """10a, 10b, 10c: output rate, time a tuple, overhead."""
     poisson = output_rate.measure(bench, output_rate.POISSON)
     uniform = output_rate.measure(bench, output_rate.UNIFORM)
-    bare = output_rate.measure(bench, output_rate.BARE)
+    look_ups = output_rate.race_look_ups(bench, output_rate.LOOK_UPS)
     varied = sensitivity.measure(bench, output_rate.POISSON)
-    overhead = output_rate.overhead_percent(poisson.race.last[QM])
+    overhead = output_rate.overhead_percent(poisson.race.last[QM].metrics)
     return Reproduced(
-        output_rate.results(poisson, uniform, bare, varied),
-        [lambda: charts.rates((poisson, uniform)), lambda: charts.overhead(*overhead)],
+        output_rate.results(poisson, uniform, look_ups, varied),
+        [
+            lambda: charts.rates((poisson, uniform)),
+            lambda: charts.results_by_time(poisson),
+            lambda: charts.overhead(*overhead),
+        ],
     )
 
 
 def figure_11a(bench: Bench) -> Reproduced:
-    """11a: results over time, the synthetic data."""
-    design = output_rate.POISSON
+    """11a: results over time, the synthetic data with static partners."""
+    design = output_rate.LOOK_UPS
     table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
     subject = Subject(design.query(), SOURCE, table, design.partner_tables())
     seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")

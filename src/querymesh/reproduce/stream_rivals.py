@@ -29,7 +29,7 @@ from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.train import train_mesh
 from querymesh.query.bind_join import bind_join
 from querymesh.query.join import JoinQuery
-from querymesh.reproduce.rivals import QM, SAMPLE, SP, arrow_batches, paper_training
+from querymesh.reproduce.rivals import QM, SP, arrow_batches, paper_training
 from querymesh.reproduce.ten_streams import TenStreams
 from querymesh.spark.run import run
 from querymesh.stats.profile import Profile

@@ -27,6 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.query.model import Query
@@ -54,8 +55,8 @@ class TenStreams:
 
     distribution: Distribution = "poisson"
     shift: int = 3
-    matches: float = 1.25
-    in_window: int = 10_000
+    matches: float = 3.0
+    in_window: int = 40_000
     streams: int = 10
     seed: int = 0
 
@@ -101,8 +102,7 @@ class TenStreams:
             columns[f"a{hint + 1}"] = self._values(partition == hint % PARTITIONS, rng)
         return pa.table(columns)
 
-    def _values(self, shifted: np.ndarray[tuple[int], np.dtype[np.bool_]],
-                rng: np.random.Generator) -> Ints:
+    def _values(self, shifted: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:
         value = draw(self.distribution, len(shifted), rng) + np.where(shifted, self.shift, 0)
         return value % UNIFORM_VALUES if self.distribution == "uniform" else value
 

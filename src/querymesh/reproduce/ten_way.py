@@ -1,4 +1,7 @@
-"""The data and the query of QM § 6.1: an equi-join of S0 with ten others, skewed or uniform.
+"""The data and the query of QM § 6.1 with static partners: S0 joined with ten look-up tables.
+
+Figure 10 runs on windows (`ten_streams`); Figures 11a, 12 and 13 use this one, whose probes are
+real work.
 
 The paper does not publish its generator. This one keeps what Tables 1 to 3 say and adds as little
 as it can:
@@ -13,7 +16,7 @@ as it can:
           1             +s          +s          values are shifted modulo 101 and stay uniform:
           2                 +s          +s      the same data with no skew in it
 
-- partners S1 … S10 are static until windows are there: S_j is asked by `symbol` and one of
+- partners S1 … S10 are static: S_j is asked by `symbol` and one of
   `a1` … `a6`. A probe by an unshifted value finds `matches` rows on average, between 0.8 and 1.2
   times that from one partner to the next, so that a probe drops a tuple or multiplies it;
 - nothing names the partition: a classifier has to find it in the values, which overlap.

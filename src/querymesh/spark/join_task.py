@@ -266,6 +266,12 @@ class JoinTask:
     ) -> dict[str, pa.RecordBatch]:
         """The rows that are not late; what they and the others say of the time is noted."""
         now = next((microseconds(b.column(NOW))[0] for b in given if b.num_rows), None)
+        if now is not None and now == clock.now:
+            raise UnsupportedError(
+                f"rows of an earlier micro-batch were read in batch {report.batch}, as by a "
+                "DataFrame kept from foreachBatch, and would be stored twice: read it within its "
+                "own batch, or write it somewhere"
+            )
         kept = {}
         for alias, rows in streams.items():
             kept[alias] = rows
