@@ -8,14 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querymesh.errors import QueryError
+from querymesh.optimize.share_search import ShareSearch, alike, divisors
 from querymesh.optimize.shares import (
     Dimension,
     Hypercube,
-    _alike,
-    _Search,
     best_shards_at_most,
     choose_shares,
-    divisors,
     join_dimensions,
     rows_of,
 )
@@ -101,24 +99,24 @@ def test_of_equal_solutions_early_dimensions_have_the_largest_shares(problem, sh
 def test_the_bound_is_never_above_what_a_solution_costs(problem, shards):
     dimensions, rates = problem
     owners = [tuple("abcde".index(s) for s in sorted(d.owners)) for d in dimensions]
-    floor = _Search(owners, list(rates.values()), shards).floor()
+    floor = ShareSearch(owners, list(rates.values()), shards).floor()
     least = min(sent(dimensions, s, rates) for s in all_shares(len(dimensions), shards))
     assert floor <= least * (1 + 1e-9) + 1e-9
 
 
 def test_streams_of_different_sizes_of_dimensions_are_bounded_too():
     owners, rates = [(0, 1), (0, 2, 3)], [1.0, 1.0, 50.0, 50.0]
-    search = _Search(owners, rates, 12)
+    search = ShareSearch(owners, rates, 12)
     for d in range(2):
         for a in owners[d:]:
             assert sum(search._weights[d][s] for s in a) <= 1 + 1e-12
 
 
-def test_only_streams_of_one_rate_and_like_dimensions_are_taken_for_alike():
+def test_only_streams_of_one_rate_and_like_dimensions_are_taken_foralike():
     pairs = list(combinations(range(4), 2))
-    assert _alike(pairs, [1.0, 2.0, 1.0, 2.0]) == [[], [0, 2], [1, 3]]
-    assert _alike(pairs, [1.0] * 4) == [[], [0, 1, 2, 3]]
-    assert _alike([(0, 1), (1, 2)], [1.0] * 4) == [[3], [0, 2], [1]]
+    assert alike(pairs, [1.0, 2.0, 1.0, 2.0]) == [[], [0, 2], [1, 3]]
+    assert alike(pairs, [1.0] * 4) == [[], [0, 1, 2, 3]]
+    assert alike([(0, 1), (1, 2)], [1.0] * 4) == [[3], [0, 2], [1]]
 
 
 @settings(deadline=None)
@@ -205,7 +203,7 @@ def test_a_clique_of_ten_streams_is_solved_in_seconds(shards, least):
 def test_the_search_gives_up_being_exact_only_past_its_limit(monkeypatch):
     dimensions, rates = clique(5)
     best = choose_shares(dimensions, rates, 720).expected_replication(rates)
-    monkeypatch.setattr("querymesh.optimize.shares._MOST_STATES", 1)
+    monkeypatch.setattr("querymesh.optimize.share_search._MOST_STATES", 1)
     cut_short = choose_shares(dimensions, rates, 720)
     assert cut_short.shards == 720
     assert best <= cut_short.expected_replication(rates) < 1.1 * best
@@ -282,3 +280,16 @@ def test_every_query_shape_has_a_private_dimension_for_each_stream():
     for dimensions in query_shapes().values():
         streams = frozenset().union(*(d.owners for d in dimensions))
         assert {rows_of(stream) for stream in streams} <= set(dimensions)
+
+
+@given(problems(), st.sampled_from([1, 2, 4, 6, 12]))
+@settings(max_examples=60)
+def test_every_tuple_has_one_home_among_the_shards_it_is_copied_to(problem, shards):
+    dimensions, rates = problem
+    cube = choose_shares(dimensions, rates, shards)
+    for stream in rates:
+        owned = cube.owned(stream)
+        for cells in product(*(range(cube.shares[d]) for d in owned)):
+            base = sum(c * cube.strides[d] for d, c in zip(owned, cells, strict=True))
+            copies = [base + offset for offset in cube.offsets(stream)]
+            assert sum(cube.is_home(stream, shard) for shard in copies) == 1

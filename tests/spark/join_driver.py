@@ -29,6 +29,7 @@ import querymesh as qm
 STREAMS = "ABCDE"
 WINDOWS_S = dict(zip(STREAMS, (2, 1, 3, 2, 1), strict=True))
 DELAY_MS = 700
+SCHEMA = "ts timestamp, id bigint, k string, g bigint, x bigint"
 SQL = (
     "SELECT a.id AS a, b.id AS b, c.id AS c, d.id AS d, e.id AS e, t.id AS t FROM "
     + ", ".join(f"{s} {s.lower()} [RANGE {WINDOWS_S[s]} SECONDS]" for s in STREAMS)
@@ -63,10 +64,8 @@ def inputs(spark, folder: Path) -> dict:
     """The streams, a file of each in every micro-batch, and the table."""
     found = {}
     for stream in STREAMS:
-        files = str(folder / "in" / stream)
-        schema = spark.read.parquet(f"{files}/000.parquet").schema
-        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        found[stream] = reader.parquet(files)
+        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        found[stream] = reader.parquet(str(folder / "in" / stream))
     return {**found, "T": pq.read_table(folder / "in/T.parquet")}
 
 
@@ -109,11 +108,16 @@ def keep(folder: Path, number: int, table: pa.Table) -> None:
 
 
 def main(folder: Path, settings: dict) -> None:
-    """Run to the end of the files, from wherever the process before was killed."""
+    """Run to the end of the files, from wherever the process before was killed.
+
+    What makes code fast is off: a process does not live long enough to be paid back.
+    """
     conf = {
         "spark.master": settings.get("master", "local[2,4]"),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         **settings.get("conf", {}),
     }
     spark = qm.local_session(app_name="join-driver", memory="1g", conf=conf)

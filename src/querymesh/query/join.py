@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -121,13 +122,20 @@ class JoinQuery:
 
     def columns_kept(self, alias: str) -> list[str]:
         """The columns of a stream that are still read once a tuple is in its state."""
-        read = {column for expr in self._read_later() for column in columns_of(expr)}
-        read |= {
-            column for each in self.keys_of(alias) for column in columns_of(each.members[alias])
-        }
-        if alias in self.times:
-            read.add(Column(alias, self.times[alias]))
-        return [name for name in self.schemas[alias].names if Column(alias, name) in read]
+        return self._kept[alias]
+
+    @cached_property
+    def _kept(self) -> dict[str, list[str]]:
+        later = {column for expr in self._read_later() for column in columns_of(expr)}
+        kept = {}
+        for alias, schema in self.schemas.items():
+            read = set(later)
+            for each in self.keys_of(alias):
+                read |= columns_of(each.members[alias])
+            if alias in self.times:
+                read.add(Column(alias, self.times[alias]))
+            kept[alias] = [name for name in schema.names if Column(alias, name) in read]
+        return kept
 
     def columns_sent(self, alias: str) -> list[str]:
         """The columns of a stream that anything reads: what is sent to the shards."""

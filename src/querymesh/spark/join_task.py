@@ -102,7 +102,7 @@ class JoinTask:
         else:
             yield from self._stream(batches, fabric, routers, profiling, report)
         for alias, view in fabric.views.items():
-            report.unjoinable[alias] += view.unjoinable
+            self._count(report.unjoinable, alias, view.unjoinable)
         for counts in (report.late, report.untimed, report.unjoinable):
             for alias in [a for a in counts if not self._has_first_copies(a)]:
                 del counts[alias]
@@ -278,13 +278,13 @@ class JoinTask:
             if alias not in self.join.times:
                 continue
             timed = without_null(rows, self.join.times[alias])
-            report.untimed[alias] += rows.num_rows - timed.num_rows
+            self._count(report.untimed, alias, rows.num_rows - timed.num_rows)
             if timed.num_rows:
                 times = microseconds(timed.column(self.join.times[alias]))
                 clock.saw(alias, int(times.max()), int(now or 0))
                 late = times < clock.horizon
                 if late.any():
-                    report.late[alias] += int(late.sum())
+                    self._count(report.late, alias, int(late.sum()))
                     timed = timed.filter(pa.array(~late))
             kept[alias] = timed
         if now is not None:
@@ -302,12 +302,17 @@ class JoinTask:
             timed[alias] = rows
             if alias in self.join.times:
                 timed[alias] = without_null(rows, self.join.times[alias])
-                report.untimed[alias] += rows.num_rows - timed[alias].num_rows
+                self._count(report.untimed, alias, rows.num_rows - timed[alias].num_rows)
         places = None
         if counted:
             places = {a: np.asarray(rows.column(PLACE), np.int64) for a, rows in timed.items()}
             timed = {alias: rows.drop_columns([PLACE]) for alias, rows in timed.items()}
         return in_order(timed, self.join.times, counted, places)
+
+    def _count(self, counts: dict[str, int], alias: str, rows: int) -> None:
+        """Count rows of a stream once, though there may be copies of them in several shards."""
+        if self.cube.is_home(alias, partition_id()):
+            counts[alias] += rows
 
     def _counted(self, known: Mapping[str, int]) -> dict[str, int]:
         """The arrivals so far of streams whose windows count rows."""
