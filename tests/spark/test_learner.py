@@ -66,7 +66,8 @@ def test_a_mesh_found_for_data_that_is_gone_is_let_go(tmp_path, monkeypatch):
         passes = SWAPPED if 8 <= number < 18 else OPPOSITE
         rows = rows_of(tuples(rng, 4000, passes), rng)
         rows = rows.append_column("id", pa.array(np.arange(4000)))
-        list(FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})(iter(rows.to_batches())))
+        run = FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})
+        list(run(iter(rows.to_batches())))
         sleep(0.03)
     assert installed == []
     assert learner._searching, "a search is under way, begun while the data was swapped"

@@ -124,12 +124,14 @@ class ViewFabric(Fabric):
             for done in self._move(group, router):
                 gathering.add(done)
                 if gathering.rows >= MOST_ROWS:
+                    batch = self._out(gathering)
                     self.metrics.total_seconds += perf_counter() - started
-                    yield self._out(gathering)
+                    yield batch
                     started = perf_counter()
             if gathering.rows:
+                batch = self._out(gathering)
                 self.metrics.total_seconds += perf_counter() - started
-                yield self._out(gathering)
+                yield batch
                 started = perf_counter()
         self.metrics.total_seconds += perf_counter() - started
 

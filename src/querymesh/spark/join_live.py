@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from querymesh.fabric.metrics import Metrics
@@ -198,7 +199,10 @@ class JoinRun:
 
     def wait_until_learned(self, seconds: float) -> bool:
         """Wait for the first learned mesh of every stream; False if it took longer."""
-        return all(run.wait_until_learned(seconds) for run in self.views.values())
+        until = monotonic() + seconds
+        return all(
+            run.wait_until_learned(max(until - monotonic(), 0.0)) for run in self.views.values()
+        )
 
     def progress(self, spark_progress: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Spark's own progress of the streaming query, with ours beside it under `querymesh`.

@@ -26,7 +26,7 @@ from querymesh.index.partition import Partition
 from querymesh.index.stem import Stem
 from querymesh.optimize.shares import Hypercube
 from querymesh.query.join import JoinQuery
-from querymesh.spark.clock import Clock
+from querymesh.spark.clock import NEVER, Clock
 from querymesh.spark.join_profiling import ViewProfiling
 from querymesh.spark.join_report import JoinReport, StreamState
 from querymesh.spark.join_state import BlockLayout, patterns_of
@@ -103,22 +103,7 @@ class JoinTask:
             yield from self._stream(batches, fabric, routers, profiling, report)
         for alias, view in fabric.views.items():
             self._count(report.unjoinable, alias, view.unjoinable)
-        for counts in (report.late, report.untimed, report.unjoinable):
-            for alias in [a for a in counts if not self._has_first_copies(a)]:
-                del counts[alias]
         self.reports += report
-
-    def _has_first_copies(self, alias: str) -> bool:
-        """A row that went to several shards is counted in one: where nothing was added to its cell.
-
-        All rows of a stream in a shard are the same copy, see `Hypercube.offsets`.
-        """
-        coordinates = self.cube.coordinates(partition_id())
-        return not any(
-            coordinate
-            for coordinate, dimension in zip(coordinates, self.cube.dimensions, strict=True)
-            if alias not in dimension.owners
-        )
 
     def _batch(
         self,
@@ -166,7 +151,7 @@ class JoinTask:
             clock = Clock.merged([state.clock])
             timed = list(self.join.times)
             clock.horizon = clock.next_horizon(timed, self.storing.delay_us, self.storing.idle_us)
-            report.horizon_us = clock.horizon
+            report.horizon_us = clock.horizon if clock.horizon != NEVER else None
             counted = self._counted(state.extra.get("counted", {}))
             blocks = self._restore(fabric, state, clock.horizon, counted)
             streams = self._in_time(self._streams(given), clock, given, report)
