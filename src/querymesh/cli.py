@@ -342,7 +342,7 @@ def _write(
             if shown is not None:
                 _print_lines(shown.new(started.recentProgress))
     except KeyboardInterrupt:
-        out.print("stopping after the batch that runs; start again with the same --checkpoint")
+        out.print("stopping; the batch that runs is done again when it starts anew")
         started.stop()
     if (problem := started.exception()) is not None:
         raise problem

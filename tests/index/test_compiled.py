@@ -53,6 +53,20 @@ def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkey
     assert "set NUMBA_CACHE_DIR" in caplog.text
 
 
+def test_a_torn_cache_is_told_and_done_without(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", FOLD]
+    subprocess.run(command, check=True, capture_output=True, env=env)
+    torn = list(tmp_path.rglob("*.nbi"))
+    assert torn
+    for index in torn:
+        index.write_bytes(b"")
+    second = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+    assert second.stdout.strip() == "0"
+    assert "kernel fold cannot use its cache (EOFError" in second.stderr
+    assert f"delete what lies in {torn[0].parent}" in second.stderr
+
+
 def test_read_only_arrays_are_read_with_the_same_compiled_code():
     codes = np.frombuffer(np.arange(8).tobytes(), np.int64)
     assert not codes.flags.writeable

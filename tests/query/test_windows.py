@@ -61,6 +61,9 @@ def test_brackets_elsewhere_are_not_windows() -> None:
         ("SELECT * FROM t [RANGE 5 SECONDS", "not closed", 17),
         ("SELECT * FROM t WINDOW 60 parsecs", "unknown unit", 27),
         ("SELECT * FROM t WINDOW 0", "must be positive", 24),
+        ("SELECT * FROM t [RANGE 1e400 SECONDS]", "write a smaller number", 24),
+        ("SELECT * FROM t [RANGE 1e300 DAYS]", "write a smaller number", 24),
+        ("SELECT * FROM t [ROWS 1e400]", "write a smaller number", 23),
     ],
 )
 def test_a_bad_window_is_shown_where_it_stands(sql: str, said: str, column: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from querymesh.errors import SchemaError, UnsupportedError
+from querymesh.fabric.arrivals import in_order
 from querymesh.optimize.shares import Dimension, Hypercube, choose_shares, join_dimensions, rows_of
 from querymesh.spark.layout import SHARD, STREAM, StreamInput, shard_layout
 
@@ -301,6 +302,50 @@ def test_a_batch_can_be_sorted_by_the_time_of_every_stream(spark):
         assert seen == sorted(seen)
 
 
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_batch_can_be_sorted_as_its_rows_count_as_arrived(spark, timed):
+    rng = np.random.default_rng(6)
+    tables = {}
+    for stream, columns in {"a": ["id", "ts", "place"], "b": ["place", "ts"]}.items():
+        drawn = {
+            "id": np.arange(40),
+            "ts": pa.array(rng.integers(0, 5, 40)).cast(pa.timestamp("us", "UTC")),
+            "place": rng.permutation(60)[:40],
+        }
+        tables[stream] = pa.table({name: drawn[name] for name in columns})
+    inputs = [
+        StreamInput(
+            stream,
+            spark.createDataFrame(table).repartition(3),
+            table.column_names,
+            time="ts" if timed else None,
+            place="place",
+        )
+        for stream, table in tables.items()
+    ]
+    cube = Hypercube((rows_of("a"),), (1,), 1)
+    laid, slots = shard_layout(inputs, cube, sort_by_time=timed, sort_by_place=True)
+    times = {"a": "ts", "b": "ts"} if timed else {}
+    rows = collected(laid)
+    expected = arrival_order(slots, rows, times)
+    assert expected == sorted(expected)
+    for cut in range(0, rows.num_rows, 7):
+        assert [arrival_order(slots, part, times) for part in (rows[:cut], rows[cut:])] == [
+            list(range(cut)),
+            list(range(rows.num_rows - cut)),
+        ]
+
+
+def arrival_order(slots, rows, times):
+    """For each row, as laid out, the serial that a step of just these rows would give it."""
+    unpacked = slots.unpack(rows) if rows.num_rows else {}
+    streams = {slots.aliases[number]: batch for number, batch in unpacked.items()}
+    places = {alias: np.asarray(batch.column("place")) for alias, batch in streams.items()}
+    found = in_order(streams, {a: times[a] for a in streams if a in times}, places=places)
+    ranks = {alias: iter(arrivals.serials.tolist()) for alias, arrivals in found.items()}
+    return [next(ranks[slots.aliases[number]]) for number in rows.column(STREAM).to_pylist()]
+
+
 def test_streams_are_laid_out_while_they_run(spark, tmp_path):
     classes = SHAPES["chain"]
     rng = np.random.default_rng(5)
@@ -365,5 +410,9 @@ def test_what_does_not_fit_is_refused_with_a_remedy(spark):
     b = StreamInput("b", data, ["k"], {"k": "k"}, time="k")
     with pytest.raises(SchemaError, match="a: no time=, b: bigint"):
         laid(a, b, sort_by_time=True)
-    with pytest.raises(SchemaError, match="must be sent as well"):
+    with pytest.raises(SchemaError, match="cannot be sorted by place.* a: no place=, b: bigint"):
+        laid(a, StreamInput("b", data, ["k"], {"k": "k"}, place="k"), sort_by_place=True)
+    with pytest.raises(SchemaError, match="the time 's' of b must be sent as well"):
         laid(a, StreamInput("b", data, ["k"], {"k": "k"}, time="s"))
+    with pytest.raises(SchemaError, match="the place 's' of b must be sent as well"):
+        laid(a, StreamInput("b", data, ["k"], {"k": "k"}, place="s"))

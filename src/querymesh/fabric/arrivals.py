@@ -100,10 +100,10 @@ def in_order(
     serial[order] = np.arange(len(order))
     ordered_stream = stream[order]
     starts = np.concatenate([[0], np.cumsum(sizes)])
+    number_of = {alias: number for number, alias in enumerate(aliases)}
     seen = {
-        alias: (counted or {})[alias] + np.cumsum(ordered_stream == number)
-        for number, alias in enumerate(aliases)
-        if alias in (counted or {})
+        alias: first + np.cumsum(ordered_stream == number_of.get(alias, -1))
+        for alias, first in (counted or {}).items()
     }
     found = {}
     for number, alias in enumerate(aliases):

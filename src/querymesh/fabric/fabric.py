@@ -58,9 +58,9 @@ class Fabric:
             for ruster in self._travel(window, router):
                 gathering.add(ruster)
                 if gathering.rows >= MOST_ROWS:
-                    yield self._out(gathering)
+                    yield from self._out(gathering)
             if gathering.rows:
-                yield self._out(gathering)
+                yield from self._out(gathering)
             self.metrics.total_seconds += perf_counter() - started
 
     def passes(self, batch: pa.RecordBatch, router: Router) -> npt.NDArray[np.bool_]:
@@ -145,14 +145,17 @@ class Fabric:
         visits.seconds += perf_counter() - started
         visits.comparisons += module.comparisons - comparisons
 
-    def _out(self, gathering: Gathering) -> pa.RecordBatch:
+    def _out(self, gathering: Gathering) -> Iterator[pa.RecordBatch]:
+        """What was gathered, in one batch unless its texts are too long for that."""
+        metrics = self.metrics
+        metrics.output_errors += gathering.rows
         started = perf_counter()
-        gathered = gathering.rows
-        batch = gathering.take(self._calls)
-        self.metrics.rows_out += batch.num_rows
-        self.metrics.output_errors += gathered - batch.num_rows
-        self.metrics.output_seconds += perf_counter() - started
-        return batch
+        for batch in gathering.take(self._calls):
+            metrics.rows_out += batch.num_rows
+            metrics.output_errors -= batch.num_rows
+            metrics.output_seconds += perf_counter() - started
+            yield batch
+            started = perf_counter()
 
 
 def windows(batch: pa.RecordBatch, most: int | None) -> Iterator[pa.RecordBatch]:

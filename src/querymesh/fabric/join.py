@@ -89,7 +89,7 @@ def oldest_needed(
     join: JoinQuery, alias: str, horizon_us: int, counted: Mapping[str, int]
 ) -> int | None:
     """The least time (or arrival number) a stored tuple must have to be in a later result."""
-    window = next(stream.window for stream in join.streams if stream.alias == alias)
+    window = join.window_of(alias)
     if window is None:
         return None
     return (counted[alias] if window.kind == "rows" else horizon_us) - window.size

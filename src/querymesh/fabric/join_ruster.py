@@ -69,12 +69,19 @@ class JoinRuster(Ruster):
         return self.window
 
 
+def moved(times: Rows, by_us: int) -> Rows:
+    """Times moved by a span, forwards or, if it is negative, back, as far as numbers go."""
+    if by_us < 0:
+        return np.maximum(times, -FOREVER - by_us) + by_us
+    return np.minimum(times, FOREVER - by_us) + by_us
+
+
 def arrived(ruster: Ruster, range_us: int | None) -> JoinRuster:
     """A ruster of newly arrived tuples; their own window is in microseconds, None if in rows."""
     window = ruster.window
     assert isinstance(window, JoinWindow)
     newest = window.times[ruster.rows]
-    until = np.full(len(newest), FOREVER) if range_us is None else newest + range_us
+    until = np.full(len(newest), FOREVER) if range_us is None else moved(newest, range_us)
     return JoinRuster(window, ruster.rows, ruster.token, ruster.leaf, {}, newest, until)
 
 

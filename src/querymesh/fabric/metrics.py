@@ -51,6 +51,7 @@ class Metrics:
     profiled_rows: int = 0
     profile_evaluations: int = 0
     output_errors: int = 0
+    key_errors: int = 0
     leaf_rows: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     visits: dict[tuple[int, int, int], Visits] = field(default_factory=lambda: defaultdict(Visits))
 
@@ -59,7 +60,7 @@ class Metrics:
         for name in (
             "rows_in", "rows_out", "windows", "rusters", "classify_seconds", "output_seconds",
             "total_seconds", "profile_seconds", "profiled_rows", "profile_evaluations",
-            "output_errors",
+            "output_errors", "key_errors",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for leaf, rows in other.leaf_rows.items():
@@ -80,7 +81,8 @@ class Metrics:
     @property
     def errors_dropped(self) -> int:
         """Rows dropped because a user's function raised on them (`on_error="drop"`)."""
-        return self.output_errors + sum(visits.errors for visits in self.visits.values())
+        in_operators = sum(visits.errors for visits in self.visits.values())
+        return in_operators + self.key_errors + self.output_errors
 
     def by_operator(self) -> dict[int, Visits]:
         """The visits of each operator, over all leaves."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from querymesh.errors import PredicateError
 from querymesh.fabric.lookup_table import LookupTable
-from querymesh.fabric.ruster import Ruster
+from querymesh.fabric.ruster import Ruster, in_parts
 from querymesh.query.evaluate import evaluate
 from querymesh.query.model import BoundQuery, Filter, Lookup
 from querymesh.query.predicate import Predicate
@@ -52,6 +52,10 @@ class UserCalls:
         failed, self._failed = self._failed, None
         return np.zeros(rows, dtype=bool) if failed is None else failed
 
+    def forget_failed(self) -> None:
+        """Begin anew: an evaluation that did not come to its end may have left some."""
+        self._failed = None
+
 
 class Module(Protocol):
     """An operator in the fabric."""
@@ -81,6 +85,10 @@ class FilterModule:
 
     def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
         """Which rows of the ruster pass."""
+        return np.concatenate(list(in_parts(self._verdict, ruster)))
+
+    def _verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+        self.calls.forget_failed()
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
         )

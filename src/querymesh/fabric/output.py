@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from querymesh.fabric.operators import UserCalls
-from querymesh.fabric.ruster import Ruster, Window
+from querymesh.fabric.ruster import Ruster, Window, in_parts
 from querymesh.fabric.token import RouteToken
 from querymesh.query.evaluate import evaluate
 from querymesh.query.model import BoundQuery
@@ -26,13 +28,18 @@ class Gathering:
         self._done.append(ruster)
         self.rows += len(ruster)
 
-    def take(self, calls: UserCalls) -> pa.RecordBatch:
-        """The results gathered so far, as one batch of the query's output schema.
+    def take(self, calls: UserCalls) -> Iterator[pa.RecordBatch]:
+        """The results gathered so far, as one batch of the query's output schema; as several where
+        texts are too long for one.
 
         Fewer than were gathered where a function in SELECT raised and its rows are to be dropped.
         """
         together = self._together()
         self._done, self.rows = [], 0
+        return in_parts(lambda part: self._batch(part, calls), together)
+
+    def _batch(self, together: Ruster, calls: UserCalls) -> pa.RecordBatch:
+        calls.forget_failed()
         arrays = [
             evaluate(output.expr, together.column, len(together), calls.functions, calls)
             for output in self._bound.outputs

@@ -21,12 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.fabric.arrivals import microseconds
-from querymesh.fabric.join_ruster import FOREVER, JoinRuster, kept
+from querymesh.fabric.join_ruster import FOREVER, JoinRuster, kept, moved
 from querymesh.fabric.operators import MOST_ROWS
-from querymesh.fabric.ruster import Rows, Ruster
+from querymesh.fabric.ruster import Rows, Ruster, in_parts
 from querymesh.index.codes import equality_codes
 from querymesh.index.stem import Comparison, Request, Stem
-from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery, KeyClass
 from querymesh.query.model import Meeting, Probe
 
@@ -36,12 +35,6 @@ Stems = Mapping[str, Stem]
 def is_exact(dtype: pa.DataType) -> bool:
     """Whether equal codes of this type mean equal values."""
     return equality_codes(pa.array([], dtype)).exact
-
-
-def value_column(each: KeyClass, alias: str) -> str:
-    """The column of a state that holds the values of a key, to compare what hashes cannot tell."""
-    key = each.members[alias]
-    return key.name if isinstance(key, Column) else f"__key{each.number}"
 
 
 class JoinedKeys:
@@ -85,8 +78,22 @@ class JoinedKeys:
         if alias == self.source:
             found = ruster.of.values[each.number].take(pa.array(ruster.rows))
         else:
-            found = self.stems[alias].take(value_column(each, alias), ruster.matches[alias])
+            found = self.stems[alias].take(
+                self.join.value_column(each, alias), ruster.matches[alias]
+            )
         return found if found.type == each.dtype else found.cast(each.dtype)
+
+    def equal(
+        self, ruster: JoinRuster, each: KeyClass, one: str, other: str
+    ) -> npt.NDArray[np.bool_]:
+        """Whether two joined relations have the same value of a key."""
+
+        def same(part: Ruster) -> npt.NDArray[np.bool_]:
+            assert isinstance(part, JoinRuster)
+            verdict = pc.equal(self.values(part, one, each), self.values(part, other, each))
+            return np.asarray(verdict, dtype=bool)
+
+        return np.concatenate(list(in_parts(same, ruster)))
 
     def orders(self, ruster: JoinRuster, alias: str, position: int) -> Rows:
         """The order codes of a joined relation's side of a comparison."""
@@ -154,15 +161,15 @@ class ProbeModule:
     def _bounds(self, ruster: JoinRuster) -> dict[str, Rows]:
         """What the probed stream's window allows, for each row."""
         relation = self.operator.relation
-        stream = next((s for s in self.keys.join.streams if s.alias == relation), None)
-        if stream is None or stream.window is None:
+        window = self.keys.join.window_of(relation)
+        if window is None:
             everything = np.full(len(ruster), FOREVER)
             return {"low": -everything, "high": everything, "before": everything}
         before = ruster.of.serials[ruster.rows]
-        if stream.window.kind == "rows":
-            low = ruster.of.before[relation][ruster.rows] - stream.window.size
+        if window.kind == "rows":
+            low = ruster.of.before[relation][ruster.rows] - window.size
             return {"low": low, "high": np.full(len(ruster), FOREVER), "before": before}
-        return {"low": ruster.newest - stream.window.size, "high": ruster.until, "before": before}
+        return {"low": moved(ruster.newest, -window.size), "high": ruster.until, "before": before}
 
     def _checked(
         self, picked: JoinRuster, rows: Rows, unsure: list[tuple[KeyClass, str]]
@@ -172,18 +179,15 @@ class ProbeModule:
         stem = keys.stems[relation]
         out = replace(picked, matches={**picked.matches, relation: rows})
         for each, holder in unsure:
-            equal = pc.equal(keys.values(out, holder, each), keys.values(out, relation, each))
-            out = kept(out, as_bools(equal))
-        stream = next((s for s in keys.join.streams if s.alias == relation), None)
-        if stream is None or stream.window is None or relation not in keys.join.times:
+            out = kept(out, keys.equal(out, each, holder, relation))
+        window = keys.join.window_of(relation)
+        if window is None or relation not in keys.join.times:
             return out
         rows = out.matches[relation]
-        if stream.window.kind == "range":
+        if window.kind == "range":
             times = stem.times(rows)
-            newest = np.maximum(out.newest, times)
-            return replace(
-                out, newest=newest, until=np.minimum(out.until, times + stream.window.size)
-            )
+            until = np.minimum(out.until, moved(times, window.size))
+            return replace(out, newest=np.maximum(out.newest, times), until=until)
         times = microseconds(stem.take(keys.join.times[relation], rows))
         out = replace(out, newest=np.maximum(out.newest, times))
         return kept(out, out.newest <= out.until)
@@ -211,24 +215,17 @@ class MeetingModule:
         yield ruster.keep(self._verdict(ruster))
 
     def _verdict(self, ruster: JoinRuster) -> npt.NDArray[np.bool_]:
-        keys, left, right = self.keys, self.operator.left, self.operator.right
-        verdict = np.ones(len(ruster), dtype=bool)
-        for each in keys.join.classes:
-            if {left, right} <= each.members.keys():
-                verdict &= keys.codes(ruster, left, each) == keys.codes(ruster, right, each)
-        for compared in keys.join.compared:
-            if {left, right} == {compared.left, compared.right}:
-                sides = [
-                    keys.orders(ruster, alias, keys.position_of_order(alias, compared))
-                    for alias in (compared.left, compared.right)
-                ]
-                verdict &= _COMPARE[compared.op](*sides)
-        return verdict
+        keys, join, operator = self.keys, self.keys.join, self.operator
+        if operator.condition < len(join.classes):
+            each = join.classes[operator.condition]
+            left = keys.codes(ruster, operator.left, each)
+            return np.asarray(left == keys.codes(ruster, operator.right, each))
+        compared = join.compared[operator.condition - len(join.classes)]
+        sides = [
+            keys.orders(ruster, alias, keys.position_of_order(alias, compared))
+            for alias in (compared.left, compared.right)
+        ]
+        return np.asarray(_COMPARE[compared.op](*sides))
 
 
 _COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-
-
-def as_bools(verdict: pa.Array) -> npt.NDArray[np.bool_]:
-    """Booleans without NULLs as numpy's."""
-    return np.asarray(verdict, dtype=bool)

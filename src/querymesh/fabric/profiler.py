@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.fabric.fabric import Fabric
+from querymesh.fabric.fan_out import Chain, Left, passed
 from querymesh.fabric.lookup_table import LookupTable
 from querymesh.fabric.operators import Module
 from querymesh.fabric.ruster import Ruster
@@ -19,7 +19,7 @@ from querymesh.optimize.best_route import written_route
 from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator
 from querymesh.query.share import SharedQuery
-from querymesh.stats.profile import Floats, Profile
+from querymesh.stats.profile import Profile
 
 VISIBLE_SECONDS = 0.002
 """A single timing shorter than this is repeated until its sum is this long."""
@@ -29,9 +29,6 @@ LONG_SECONDS = 1.0
 
 FEW_ROWS = 50
 """Fewer rows of one outcome than this say little about its cost."""
-
-MOST_PROFILED = 100_000
-"""So many rows at most are carried from one operator of a chain to the next."""
 
 WARM_UP_ROWS = 8
 LEAST_COST_US = 1e-4
@@ -67,25 +64,23 @@ def timed_profile(
     bound: BoundQuery, asked: Sequence[Module], everything: Ruster, sample: pa.Table
 ) -> tuple[Profile, int]:
     """The outcomes and costs of these modules on all tuples of the sample, on no route yet."""
-    modules = tuple(map(_Counted, asked))
-    rows = everything.window.rows
-    reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
+    modules = tuple(map(Counted, asked))
     order = written_route(bound.precedence)
-    outcomes = np.zeros((rows, len(order)))
+    chain = Chain(everything, modules, order)
+    outcomes = np.zeros((everything.window.rows, len(order)))
     drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
     for index in order:
         operator = bound.operators[index - 1]
-        before = _after_guards(operator, order, reached, modules)
         module = modules[index - 1]
-        after, seconds = _timed(module, before)
-        outcomes[:, index - 1] = _rows_out_per_row_in(before, after, rows)
+        after, seconds = _timed(module, chain.after(operator.after))
+        outcomes[:, index - 1] = after.outcomes
         declared = declared_cost(operator, bound)
         if declared is not None:
             costs = declared, declared
         elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
-            costs = _cost_by_outcome(module, before, outcomes[before.rows, index - 1] > 0, seconds)
+            costs = _cost_by_outcome(module, after, seconds)
         else:
-            costs = (_us_a_row(seconds, before),) * 2
+            costs = (_us_a_row(seconds, after.asked),) * 2
         drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
     names = tuple(operator.name for operator in bound.operators)
     profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
@@ -97,7 +92,7 @@ def _everything(fabric: Fabric, sample: pa.Table) -> Ruster:
     return Ruster(window, np.arange(window.rows), RouteToken(()))
 
 
-class _Counted:
+class Counted:
     """A module that counts the rows it is asked about."""
 
     def __init__(self, module: Module) -> None:
@@ -129,44 +124,36 @@ def untimed_profile(
     bound: BoundQuery, modules: Sequence[Module], everything: Ruster, sample: pa.Table
 ) -> tuple[Profile, int]:
     """The outcomes of these modules on all tuples of the sample, and the evaluations it took."""
-    rows = everything.window.rows
-    reached: dict[frozenset[int], Ruster] = {frozenset(): everything}
+    counted = tuple(map(Counted, modules))
     order = written_route(bound.precedence)
-    outcomes = np.zeros((rows, len(order)))
-    evaluations = 0
+    chain = Chain(everything, counted, order)
+    outcomes = np.zeros((everything.window.rows, len(order)))
     for index in order:
-        before = everything
-        done: frozenset[int] = frozenset()
-        for step in (*(k for k in order if k in bound.precedence[index - 1]), index):
-            before, done = reached[done], done | {step}
-            if done not in reached:
-                evaluations += len(before)
-                pieces = list(modules[step - 1].process(before)) if len(before) else []
-                reached[done] = _one(pieces, before)
-        outcomes[:, index - 1] = _rows_out_per_row_in(before, reached[done], rows)
+        left = chain.after(bound.precedence[index - 1] | {index})
+        outcomes[:, index - 1] = left.outcomes
     names = tuple(operator.name for operator in bound.operators)
     unknown = np.full(len(order), np.nan)
     profile = Profile(sample, names, bound.precedence, outcomes, unknown, unknown, _serves(bound))
-    return profile, evaluations
+    return profile, sum(module.evaluations for module in counted)
 
 
 def _serves(bound: BoundQuery) -> tuple[int, ...]:
     return bound.serves if isinstance(bound, SharedQuery) else ()
 
 
-def _cost_by_outcome(
-    module: Module, before: Ruster, passed: npt.NDArray[np.bool_], seconds: float
-) -> tuple[float, float]:
+def _cost_by_outcome(module: Module, after: Left, seconds: float) -> tuple[float, float]:
     """The cost of a row that is dropped, and of one that passes, each timed apart.
 
     Only their ratio is taken from the separate timings; their mean is what all rows together took.
     """
-    parts = [before.pick(np.flatnonzero(kept)) for kept in (~passed, passed)]
-    together = _us_a_row(seconds, before)
+    asked = after.asked
+    passes = after.outcomes[asked.rows] > 0
+    parts = [asked.pick(np.flatnonzero(kept)) for kept in (~passes, passes)]
+    together = _us_a_row(seconds, asked)
     if min(map(len, parts)) < FEW_ROWS:
         return together, together
-    apart = [_us_a_row(_timed(module, part)[1], part) for part in parts]
-    mean = (apart[0] * len(parts[0]) + apart[1] * len(parts[1])) / len(before)
+    apart = [_us_a_row(_timed(module, replace(after, carried=part))[1], part) for part in parts]
+    mean = (apart[0] * len(parts[0]) + apart[1] * len(parts[1])) / len(asked)
     return apart[0] * together / mean, apart[1] * together / mean
 
 
@@ -174,53 +161,18 @@ def _us_a_row(seconds: float, ruster: Ruster) -> float:
     return 1e6 * seconds / max(len(ruster), 1)
 
 
-def _after_guards(
-    operator: Operator,
-    order: tuple[int, ...],
-    reached: dict[frozenset[int], Ruster],
-    modules: tuple[Module, ...],
-) -> Ruster:
-    """The sample once it has passed what must come before the operator."""
-    done: frozenset[int] = frozenset()
-    for index in order:
-        if index not in operator.after:
-            continue
-        here = reached[done]
-        done = done | {index}
-        if done not in reached:
-            reached[done] = _one(list(modules[index - 1].process(here)), here)
-    return reached[done]
-
-
-def _timed(module: Module, before: Ruster) -> tuple[Ruster, float]:
-    if len(before) == 0:
-        return before, 0.0
-    few = before.pick(np.arange(min(WARM_UP_ROWS, len(before))))
-    list(module.process(few))  # the first call of a function may load a model
-    best, spent = float("inf"), 0.0
-    while True:
-        started = perf_counter()
-        out = list(module.process(before))
-        seconds = perf_counter() - started
-        best, spent = min(best, seconds), spent + seconds
-        if spent >= VISIBLE_SECONDS:
-            return _one(out, before), best
-
-
-def _one(pieces: list[Ruster], before: Ruster) -> Ruster:
-    """The pieces as one; of a very large fan-out, as many rows as are enough to know it by."""
-    if not pieces:
-        return before.pick(np.zeros(0, np.int64))
-    whole = pieces[0].followed_by(pieces[1:])
-    if len(whole) <= MOST_PROFILED:
-        return whole
-    return whole.pick(np.linspace(0, len(whole) - 1, MOST_PROFILED).astype(np.int64))
-
-
-def _rows_out_per_row_in(before: Ruster, after: Ruster, rows: int) -> Floats:
-    arrived = np.bincount(before.rows, minlength=rows)
-    left = np.bincount(after.rows, minlength=rows)
-    return np.divide(left, arrived, out=np.zeros(rows), where=arrived > 0)
+def _timed(module: Module, before: Left) -> tuple[Left, float]:
+    """What an operator leaves, and the least time it took for the rows it was asked about."""
+    if len(before.carried):
+        few = before.carried.pick(np.arange(min(WARM_UP_ROWS, len(before.carried))))
+        for _ in module.process(few):  # the first call of a function may load a model
+            pass
+    after = passed(module, before)
+    best = spent = after.seconds
+    while len(after.asked) and spent < VISIBLE_SECONDS:
+        again = passed(module, replace(before, carried=after.asked)).seconds
+        best, spent = min(best, again), spent + again
+    return after, best
 
 
 def declared_cost(operator: Operator, bound: BoundQuery) -> float | None:

@@ -10,9 +10,9 @@ operator asks for them, and only those it asks for::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from querymesh.fabric.token import RouteToken
 from querymesh.query.expr import Column
 
 Rows = npt.NDArray[np.int64]
+Result = TypeVar("Result")
 
 
 class Joined(Protocol):
@@ -89,3 +90,19 @@ class Ruster:
         """These positions of the selection, repeats allowed, one step further along the route."""
         matches = {name: rows[positions] for name, rows in self.matches.items()}
         return replace(self, rows=self.rows[positions], matches=matches, token=self.token.pop())
+
+
+def in_parts(compute: Callable[[Ruster], Result], ruster: Ruster) -> Iterator[Result]:
+    """What is computed of a ruster; by halves where its texts are too long for one Arrow array.
+
+    An array has at most 2 GB of text: a long one that is joined to many rows soon makes more.
+    """
+    try:
+        result = compute(ruster)
+    except (pa.ArrowInvalid, pa.ArrowCapacityError):
+        if len(ruster) < 2:
+            raise
+        for half in np.array_split(np.arange(len(ruster)), 2):
+            yield from in_parts(compute, ruster.pick(half))
+        return
+    yield result

@@ -76,10 +76,10 @@ class SharedFabric(Fabric):
                 for number in queries_in(ruster.token.serves):
                     gatherings[number].add(ruster)
                     if gatherings[number].rows >= MOST_ROWS:
-                        yield self._shared_out(number, gatherings[number])
+                        yield from self._shared_out(number, gatherings[number])
             for number, gathering in enumerate(gatherings):
                 if gathering.rows:
-                    yield self._shared_out(number, gathering)
+                    yield from self._shared_out(number, gathering)
             self.metrics.total_seconds += perf_counter() - started
 
     def _travel(self, window: Window, router: Router) -> Iterator[Ruster]:
@@ -152,8 +152,12 @@ class SharedFabric(Fabric):
         visits.errors += module.errors - before
         return answers
 
-    def _shared_out(self, number: int, gathering: Gathering) -> pa.RecordBatch:
-        batch = self._out(gathering)
+    def _shared_out(self, number: int, gathering: Gathering) -> Iterator[pa.RecordBatch]:
+        for batch in self._out(gathering):
+            yield self._shared(number, batch)
+
+    def _shared(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One query's results in the columns of all."""
         schema = self.bound.output_schema
         columns = [pa.array(np.full(batch.num_rows, number, np.int32))]
         for field in list(schema)[1:]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from querymesh.fabric.arrivals import Arrivals
 from querymesh.fabric.operators import UserCalls, as_mask
-from querymesh.fabric.probe import is_exact, value_column
+from querymesh.fabric.probe import is_exact
 from querymesh.fabric.ruster import Rows
 from querymesh.fabric.tables import on_batch, one_batch
 from querymesh.index.codes import equality_codes, order_codes
@@ -25,7 +25,8 @@ from querymesh.query.types import compute_type
 
 @dataclass(frozen=True)
 class Keyed:
-    """Tuples of a relation with their codes; `joinable` tells which have a value of every key.
+    """Tuples of a relation with their codes; `joinable` tells which have a value of every key,
+    and `failed` on how many of the others a function in a key raised.
 
     Every condition of the query must hold of a result, so a tuple with NULL in a key that is
     compared can be in none.
@@ -35,6 +36,7 @@ class Keyed:
     keys: tuple[Rows, ...]
     orders: tuple[Rows, ...]
     values: Mapping[int, pa.Array]
+    failed: int = 0
 
 
 def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -> Keyed:
@@ -42,7 +44,8 @@ def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -
     classes, compared = join.keys_of(alias), join.orders_of(alias)
     exprs = [each.members[alias] for each in classes] + [each.side(alias) for each in compared]
     arrays = [_computed(expr, rows, calls) for expr in exprs]
-    joinable = ~calls.take_failed(rows.num_rows)
+    failed = calls.take_failed(rows.num_rows)
+    joinable = ~failed
     for array in arrays:
         if array.null_count:
             joinable &= np.asarray(pc.is_valid(array), dtype=bool)
@@ -58,7 +61,7 @@ def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -
             raise TypeError(f"{each.text} compares {array.type}, which has no order codes")
         orders.append(codes)
     unsure = {each.number: values[each.number] for each in classes if not is_exact(each.dtype)}
-    return Keyed(joinable, keys, tuple(orders), unsure)
+    return Keyed(joinable, keys, tuple(orders), unsure, int(failed.sum()))
 
 
 def _computed(expr: Expr, rows: pa.RecordBatch, calls: UserCalls) -> pa.Array:
@@ -75,7 +78,7 @@ def stored_columns(join: JoinQuery, alias: str, rows: pa.RecordBatch, key: Keyed
     """The columns of joinable tuples that are kept in the state."""
     kept = rows.select(join.columns_kept(alias))
     for each in join.keys_of(alias):
-        name = value_column(each, alias)
+        name = join.value_column(each, alias)
         if each.number in key.values and name not in kept.schema.names:
             kept = kept.append_column(name, key.values[each.number])
     return kept
@@ -85,7 +88,7 @@ def partition_of(
     join: JoinQuery, alias: str, arrivals: Arrivals, key: Keyed, rows: pa.RecordBatch
 ) -> Partition:
     """Joinable arrivals as a partition of their stream's state; `rows` are their stored columns."""
-    window = next(s.window for s in join.streams if s.alias == alias)
+    window = join.window_of(alias)
     counts = window is not None and window.kind == "rows"
     return Partition(
         rows=rows,

@@ -96,7 +96,8 @@ class ViewFabric(Fabric):
         left = arrivals.some(alive)
         key = keyed(self.join, self.alias, left.rows, self._calls)
         if not key.joinable.all():
-            self.unjoinable += int((~key.joinable).sum())
+            self.unjoinable += int((~key.joinable).sum()) - key.failed
+            self.metrics.key_errors += key.failed
             left = left.some(key.joinable)
         again = np.cumsum(key.joinable) - 1
         stored = JoinWindow(
@@ -124,15 +125,15 @@ class ViewFabric(Fabric):
             for done in self._move(group, router):
                 gathering.add(done)
                 if gathering.rows >= MOST_ROWS:
-                    batch = self._out(gathering)
+                    for batch in self._out(gathering):
+                        self.metrics.total_seconds += perf_counter() - started
+                        yield batch
+                        started = perf_counter()
+            if gathering.rows:
+                for batch in self._out(gathering):
                     self.metrics.total_seconds += perf_counter() - started
                     yield batch
                     started = perf_counter()
-            if gathering.rows:
-                batch = self._out(gathering)
-                self.metrics.total_seconds += perf_counter() - started
-                yield batch
-                started = perf_counter()
         self.metrics.total_seconds += perf_counter() - started
 
     def everything(self, window: JoinWindow) -> JoinRuster:

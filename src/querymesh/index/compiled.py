@@ -7,7 +7,8 @@ every mixture of writable and read-only arrays that it meets.
 Compiling takes seconds, loading from numba's cache milliseconds. The cache lies beside the module
 or, where that folder cannot be written, in the user's cache folder; NUMBA_CACHE_DIR names another.
 Where none of them can be written, each process compiles for itself: slow to start, never wrong.
-A folder that everybody may write is no way out, since what lies in the cache is run.
+A folder that everybody may write is no way out, since what lies in the cache is run. Nor does a
+cache that cannot be read, such as one torn by a crash, stop a process: it compiles for itself too.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class _Kernel:
     def __init__(self, function: Callable[..., Any], signature: tuple[Any, ...]) -> None:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
+        self._function = function
         self._signature = signature
         self._dispatcher = _jit(function)
         self._ready = False
@@ -47,7 +49,21 @@ class _Kernel:
 
     def compile(self) -> None:
         """Make ready now."""
-        self._dispatcher.compile(self._signature)
+        try:
+            self._dispatcher.compile(self._signature)
+        except Exception as problem:
+            # A torn file fails in as many ways as there are in unpickling it; what fails for
+            # another reason fails again without the cache, and then for good.
+            _log.warning(
+                "kernel %s cannot use its cache (%s: %s) and is compiled in this process: delete "
+                "what lies in %s",
+                self.__name__,
+                type(problem).__name__,
+                problem,
+                self._dispatcher.stats.cache_path,
+            )
+            self._dispatcher = numba.njit(nogil=True)(self._function)
+            self._dispatcher.compile(self._signature)
         self._dispatcher.disable_compile()
         self._ready = True
 

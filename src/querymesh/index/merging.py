@@ -11,6 +11,12 @@ where nothing is left to merge, each partition is more than a part of all that i
 O(log n) partitions. In the other direction there is a limit: expired rows go partition by
 partition, so a merged one spans at most an eighth of the window, unless it is tiny. One that can
 grow no further without being too long takes its neighbours as far as they fit and is left alone.
+
+Where rows come in disorder, each partition reaches back into the times of the one before it, and
+what they share does not count: merging keeps no row of it for longer::
+
+    |------ 1 ------|                    1 and 2 share what is marked; merged, the rows of 1 are
+        |===========|- 2 -|              kept for longer by no more than the rest of 2
 """
 
 from __future__ import annotations
@@ -56,9 +62,14 @@ def _reach(
     if span is None:
         return len(sizes)
     rows, first, last = sizes[begin], firsts[begin], lasts[begin]
+    shared = 0
+    reach = begin + 1
     for end in range(begin + 1, len(sizes)):
+        shared = max(shared, lasts[end - 1] - firsts[end])
         rows += sizes[end]
         first, last = min(first, firsts[end]), max(last, lasts[end])
-        if rows >= TINY_ROWS and (last - first) * FULL_PER_WINDOW > span:
-            return end
-    return len(sizes)
+        if rows < TINY_ROWS or (last - first - shared) * FULL_PER_WINDOW <= span:
+            reach = end + 1
+        elif lasts[end] - lasts[begin] > span:
+            break
+    return reach

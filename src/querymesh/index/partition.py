@@ -92,8 +92,8 @@ class Partition:
         ]
         own = {
             address: array.nbytes
-            for array in arrays
-            if not any(a <= (address := array.ctypes.data) < b for a, b in shared)
+            for address, array in ((array.ctypes.data, array) for array in arrays)
+            if not any(begin <= address < end for begin, end in shared)
         }
         return int(self.rows.nbytes) + sum(own.values())
 

@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import load_text, mesh_from_json, mesh_to_json, save_text
-from querymesh.optimize.shares import Hypercube
+from querymesh.optimize.shares import Dimension, Hypercube
 from querymesh.query.model import Query
 from querymesh.query.predicate import Predicate
 from querymesh.stats.profile import Route
@@ -71,8 +72,12 @@ def join_mesh_to_json(mesh: JoinMesh) -> str:
     """The meshes as JSON text."""
     streams = {alias: json.loads(mesh_to_json(each)) for alias, each in mesh.meshes.items()}
     content = {
-        "format": FORMAT, "version": VERSION, "rates": dict(mesh.rates), "streams": streams,
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": VERSION,
+        "rates": dict(mesh.rates),
+        "cube": None if mesh.cube is None else _cube_content(mesh.cube),
+        "streams": streams,
+    }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -120,4 +125,34 @@ def _from_content(
         for alias, rate in rates.items()
     ):
         raise MeshFileError("'rates' must hold a number of tuples for each stream")
-    return JoinMesh(next(iter(meshes.values())).query, meshes, rates)
+    cube = _cube(content.get("cube"), set(meshes))
+    return JoinMesh(next(iter(meshes.values())).query, meshes, rates, cube)
+
+
+def _cube_content(cube: Hypercube) -> list[dict[str, Any]]:
+    return [
+        {"dimension": dimension.name, "owners": sorted(dimension.owners), "share": share}
+        for dimension, share in zip(cube.dimensions, cube.shares, strict=True)
+    ]
+
+
+def _cube(content: Any, streams: set[str]) -> Hypercube | None:
+    """The cube as it was saved; None where it was not decided, or not yet saved."""
+    if content is None:
+        return None
+    if not isinstance(content, list) or not all(_is_cut(each, streams) for each in content):
+        raise MeshFileError(
+            "'cube' must hold a dimension, its owners among the streams and its share, a whole "
+            "number, for each class of join attributes: save the mesh again"
+        )
+    shares = tuple(each["share"] for each in content)
+    dimensions = (Dimension(each["dimension"], frozenset(each["owners"])) for each in content)
+    return Hypercube(tuple(dimensions), shares, prod(shares))
+
+
+def _is_cut(content: Any, streams: set[str]) -> bool:
+    if not isinstance(content, dict) or not isinstance(content.get("dimension"), str):
+        return False
+    owners, share = content.get("owners"), content.get("share")
+    named = isinstance(owners, list) and all(isinstance(o, str) and o in streams for o in owners)
+    return named and type(share) is int

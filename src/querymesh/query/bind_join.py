@@ -178,29 +178,36 @@ class _Joining:
         return left, right
 
     def _classes(self, equal: Sequence[tuple[Expr, Expr]]) -> tuple[KeyClass, ...]:
-        """The keys that equalities connect, of one type each."""
-        groups: list[list[Expr]] = []
-        for pair in equal:
-            kind = kind_of(self.binding.typed(pair[0])[1])
-            touched = [
-                group
-                for group in groups
-                if kind_of(self.binding.typed(group[0])[1]) is kind
-                and any(key in group for key in pair)
-            ]
-            merged = list(dict.fromkeys([*(k for group in touched for k in group), *pair]))
-            groups = [group for group in groups if group not in touched] + [merged]
+        """The keys that equalities connect, of one type each.
+
+        Keys are told apart by what they look like: 1 = TRUE in Python.
+        """
+        groups: list[dict[str, Expr]] = []
+        for equality in equal:
+            pair = {repr(key): key for key in equality}
+            kind = self._kind(equality[0])
+            merged: dict[str, Expr] = {}
+            apart = []
+            for group in groups:
+                if group.keys() & pair.keys() and self._kind(next(iter(group.values()))) is kind:
+                    merged |= group
+                else:
+                    apart.append(group)
+            groups = [*apart, {**merged, **pair}]
         classes = []
         for number, group in enumerate(groups):
             members: dict[str, Expr] = {}
-            for key in sorted(group, key=lambda key: self.relations.index(_of(key))):
+            for key in sorted(group.values(), key=lambda key: self.relations.index(_of(key))):
                 first = members.setdefault(_of(key), key)
-                if first != key:
+                if repr(first) != repr(key):
                     both = Call("=", (first, key))
                     self.own[_of(key)].append(_Own(both, self.binding.text(both)))
-            dtype = compute_type(self.binding.typed(group[0])[1])
+            dtype = compute_type(self.binding.typed(next(iter(group.values())))[1])
             classes.append(KeyClass(number, dtype, members))
         return tuple(classes)
+
+    def _kind(self, key: Expr) -> Kind:
+        return kind_of(self.binding.typed(key)[1])
 
     def _static_filters(self, alias: str) -> tuple[Expr, ...]:
         for own in self.own[alias]:
@@ -225,8 +232,9 @@ class _View:
         for alias, parent in self.parents.items():
             links = frozenset({self.source, parent})
             made.append((Probe(0, alias, alias, links), alias, links - {self.source}))
-        for left, right, text in self._meetings():
-            made.append((Meeting(0, text, left, right), text, frozenset({left, right})))
+        for left, right, text, condition in self._meetings():
+            meeting = Meeting(0, text, left, right, condition)
+            made.append((meeting, text, frozenset({left, right})))
         for condition in self.joining.residual:
             name = self._name(_Own(condition.expr, condition.text))
             reads = condition.reads - {self.source}
@@ -342,8 +350,8 @@ class _View:
     def _weakly(self, one: str, other: str) -> bool:
         return any({one, other} <= condition.reads for condition in self.joining.residual)
 
-    def _meetings(self) -> Iterable[tuple[str, str, str]]:
-        """The join conditions that no probe has by itself: (left, right, text)."""
+    def _meetings(self) -> Iterable[tuple[str, str, str, int]]:
+        """The join conditions that no probe has by itself: (left, right, text, number)."""
         for each in self.joining.classes:
             if self.source in each.members:
                 continue
@@ -351,12 +359,12 @@ class _View:
             apart = [alias for alias in members if self.parents[alias] not in members]
             for left, right in pairwise(apart):
                 both = Call("=", (each.members[left], each.members[right]))
-                yield left, right, self.binding.text(both)
-        for compared in self.joining.compared:
+                yield left, right, self.binding.text(both), each.number
+        for number, compared in enumerate(self.joining.compared, len(self.joining.classes)):
             left, right = compared.left, compared.right
             linked = self.parents.get(left) == right or self.parents.get(right) == left
             if self.source not in (left, right) and not linked:
-                yield left, right, compared.text
+                yield left, right, compared.text, number
 
     def _name(self, own: _Own) -> str:
         if isinstance(own.expr, UserCall):

@@ -23,7 +23,7 @@ from typing import Literal
 import pyarrow as pa
 
 from querymesh.query.expr import Column, Expr, columns_of, user_calls_of
-from querymesh.query.model import BoundQuery, Filter, Output, Query, Relation
+from querymesh.query.model import BoundQuery, Filter, Output, Query, Relation, Window
 
 ORDERED = ("<", "<=", ">", ">=")
 Op = Literal["<", "<=", ">", ">="]
@@ -112,6 +112,10 @@ class JoinQuery:
         """Whether any window counts arrivals, which takes one shard."""
         return any(s.window is not None and s.window.kind == "rows" for s in self.streams)
 
+    def window_of(self, alias: str) -> Window | None:
+        """The window of a relation; None of a static table."""
+        return next((s.window for s in self.streams if s.alias == alias), None)
+
     def keys_of(self, alias: str) -> tuple[KeyClass, ...]:
         """The classes that a relation has an attribute of: the positions of its access patterns."""
         return tuple(each for each in self.classes if alias in each.members)
@@ -119,6 +123,16 @@ class JoinQuery:
     def orders_of(self, alias: str) -> tuple[Compared, ...]:
         """The comparisons a relation takes part in: the positions of its order codes."""
         return tuple(each for each in self.compared if alias in (each.left, each.right))
+
+    def value_column(self, each: KeyClass, alias: str) -> str:
+        """The column of a state with the values of a key, to compare what hashes cannot tell."""
+        key = each.members[alias]
+        if isinstance(key, Column):
+            return key.name
+        name = f"__key{each.number}"
+        while name in self.schemas[alias].names:
+            name = f"_{name}"
+        return name
 
     def columns_kept(self, alias: str) -> list[str]:
         """The columns of a stream that are still read once a tuple is in its state."""
@@ -131,7 +145,8 @@ class JoinQuery:
         for alias, schema in self.schemas.items():
             read = set(later)
             for each in self.keys_of(alias):
-                read |= columns_of(each.members[alias])
+                if isinstance(each.members[alias], Column):  # else its code or value is stored
+                    read |= columns_of(each.members[alias])
             if alias in self.times:
                 read.add(Column(alias, self.times[alias]))
             kept[alias] = [name for name in schema.names if Column(alias, name) in read]
@@ -141,6 +156,7 @@ class JoinQuery:
         """The columns of a stream that anything reads: what is sent to the shards."""
         view = self.views[alias]
         exprs = [op.expr for op in view.operators if isinstance(op, Filter)]
+        exprs += [each.members[alias] for each in self.keys_of(alias)]
         exprs += [each.side(alias) for each in self.orders_of(alias)]
         read = {column for expr in exprs for column in columns_of(expr)}
         kept = set(self.columns_kept(alias))

@@ -112,14 +112,16 @@ class Probe:
 class Meeting:
     """A join condition between two relations that both hang on the source.
 
-    The probe that comes second uses it, so it takes no visit of its own. It is an operator because
-    it drops rows: the optimizer must know what is left once both are joined.
+    `condition` is its number among the join's classes and, from there on, its comparisons. The
+    probe that comes second uses it, so it takes no visit of its own. It is an operator because it
+    drops rows: the optimizer must know what is left once both are joined.
     """
 
     index: int
     name: str
     left: str
     right: str
+    condition: int
     after: frozenset[int] = frozenset()
 
 

@@ -6,6 +6,7 @@ or `WINDOW 10000`. They are replaced by spaces, so that positions in error messa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +142,13 @@ def _sized(
     amount = float(size[0].text)
     if negative or amount <= 0:
         raise syntax_error(sql, parts[0].start, "a window's size must be positive")
+    if math.isinf(amount * max(_UNITS_US.values())):
+        raise syntax_error(
+            sql,
+            size[0].start,
+            f"a window of {size[0].text} cannot be counted: write a smaller number, such as "
+            "[RANGE 1e6 DAYS] or [ROWS 1e15] for all there ever is",
+        )
     unit = size[1].text.lower() if len(size) == 2 else None
     if unit in ("row", "rows") and rows_if_bare:
         unit = None

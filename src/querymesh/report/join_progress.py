@@ -56,7 +56,7 @@ def join_run_text(run: JoinRun) -> str:
         rows.append(
             (
                 alias,
-                f"{metrics.rows_in:,}",
+                f"{run.arrived[alias]:,}",
                 f"{metrics.evaluations:,}",
                 f"{metrics.comparisons:,}",
                 f"{metrics.rows_out:,}",

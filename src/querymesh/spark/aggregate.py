@@ -24,13 +24,12 @@ from querymesh.query.infer import typed
 from querymesh.query.model import Output
 from querymesh.query.render import spark_sql
 from querymesh.query.types import Kind, kind_of, sql_name
+from querymesh.spark.schema import WATERMARK
 
 Types: TypeAlias = Callable[[Column], pa.DataType]
 
 _A_ROW = Made("a0", "count(1)", "count(*)")
 """Groups without aggregates: Spark wants one, and leaves it out of the plan again."""
-
-_WATERMARK = "spark.watermarkDelayMs"
 
 
 def aggregated(out: DataFrame, aggregation: Aggregation, delay: str | None = None) -> DataFrame:
@@ -42,7 +41,7 @@ def aggregated(out: DataFrame, aggregation: Aggregation, delay: str | None = Non
     """
     time = aggregation.time
     if out.isStreaming and delay is not None and time is not None:
-        known = _WATERMARK in out.schema[time].metadata
+        known = WATERMARK in out.schema[time].metadata
         out = out if known else out.withWatermark(time, delay)
     try:
         groups = _groups(out, aggregation.keys, aggregation.aggregates)

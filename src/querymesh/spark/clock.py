@@ -7,10 +7,12 @@ tuple older than the horizon, the least of these minus the delay, is taken any m
     stream b   ............. newest ────────────┼──> least - delay = horizon
     stream c   . newest (idle) ─────────────────┘    c no longer counts
 
-A stream that had no rows for longer than `idle`, while others had, does not hold the horizon back:
+A stream that is silent for longer than `idle`, while others speak, does not hold the horizon back:
 else one silent stream would keep the state of all others for ever. What it sends later and is older
-than the horizon by then is late. Time for this is Spark's own time of the batch, which is the same
-when a batch is run again. The horizon never goes back.
+than the horizon by then is late. Silence is counted in Spark's own time of the batches, which is
+the same when a batch is run again, over batches in which others had rows, and for each batch at
+most a quarter of `idle`: a query that was down, or streams that were all silent, make nobody idle.
+The horizon never goes back.
 """
 
 from __future__ import annotations
@@ -21,57 +23,79 @@ from typing import Any
 
 NEVER = -(2**63)
 
+PARTS_OF_IDLE = 4
+"""So many batches at least make a stream idle."""
+
 
 @dataclass
 class Clock:
     """What the shards know together; all times in microseconds.
 
-    `newest` is each stream's newest timestamp, `heard` when it last had rows, `now` the time of the
-    last batch, `horizon` that of the last batch.
+    `newest` is each stream's newest timestamp and `heard` the last batch in which it had rows. A
+    batch is known by its time: `now` is the last one with rows, `previous` the one before it, and
+    `told` the one up to which `silent` was counted. `horizon` is that of the last batch.
     """
 
     newest: dict[str, int] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
+    silent: dict[str, int] = field(default_factory=dict)
     now: int = 0
+    previous: int = 0
+    told: int = 0
     horizon: int = NEVER
 
     @classmethod
     def merged(cls, clocks: Sequence[Mapping[str, Any]]) -> Clock:
-        """The clocks of all shards as one."""
+        """The clocks of all shards as one. A shard without rows does not know the last batch."""
         together = cls()
-        for clock in clocks:
+        for clock in sorted(clocks, key=lambda clock: int(clock.get("now", 0))):
             for name in ("newest", "heard"):
                 known = getattr(together, name)
                 for alias, time in clock.get(name, {}).items():
                     known[alias] = max(known.get(alias, NEVER), int(time))
-            together.now = max(together.now, int(clock.get("now", 0)))
+            together.silent = {a: int(us) for a, us in clock.get("silent", {}).items()}
+            for name in ("now", "previous", "told"):
+                setattr(together, name, int(clock.get(name, 0)))
             together.horizon = max(together.horizon, int(clock.get("horizon", NEVER)))
         return together
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
         return {
-            "newest": self.newest, "heard": self.heard, "now": self.now, "horizon": self.horizon,
+            "newest": self.newest, "heard": self.heard, "silent": self.silent, "now": self.now,
+            "previous": self.previous, "told": self.told, "horizon": self.horizon,
         }  # fmt: skip
 
-    def next_horizon(self, aliases: Sequence[str], delay_us: int, idle_us: int) -> int:
-        """Below which time tuples are late from now on.
+    def turn(self, aliases: Sequence[str], delay_us: int, idle_us: int) -> list[str]:
+        """Before a batch: move the horizon on; tells the streams that are idle.
 
         Streams are by alias; those without time are not given.
         """
-        awake = [a for a in aliases if self.now - self.heard.get(a, self.now) <= idle_us]
-        awake = awake or [alias for alias in aliases if alias in self.newest]
-        if not awake or any(alias not in self.newest for alias in awake):
-            return self.horizon
-        return max(self.horizon, min(self.newest[alias] for alias in awake) - delay_us)
+        if self.now > self.told:
+            gap = self.now - self.previous if self.previous else 0
+            for alias in aliases:
+                spoke = self.heard.get(alias) == self.now
+                more = min(gap, idle_us // PARTS_OF_IDLE)
+                self.silent[alias] = 0 if spoke else self.silent.get(alias, 0) + more
+            self.told = self.now
+        idle = [alias for alias in aliases if self._is_idle(alias, idle_us)]
+        awake = [alias for alias in aliases if alias not in idle]
+        if awake and all(alias in self.newest for alias in awake):
+            least = min(self.newest[alias] for alias in awake)
+            self.horizon = max(self.horizon, least - delay_us)
+        return idle
+
+    def _is_idle(self, alias: str, idle_us: int) -> bool:
+        if self.now == 0 or self.heard.get(alias) == self.now:
+            return False
+        return self.silent.get(alias, 0) >= idle_us
 
     def saw(self, alias: str, newest: int, now: int) -> None:
-        """A stream had rows in this batch."""
+        """A stream has rows in this batch."""
         self.newest[alias] = max(self.newest.get(alias, NEVER), newest)
         self.heard[alias] = max(self.heard.get(alias, NEVER), now)
 
-    def passed(self, now: int, aliases: Sequence[str]) -> None:
-        """A batch was run at this time; streams not heard of yet count from the first one."""
-        self.now = max(self.now, now)
-        for alias in aliases:
-            self.heard.setdefault(alias, self.now)
+    def passed(self, now: int) -> None:
+        """This batch has rows."""
+        if now > self.now:
+            self.previous, self.now = self.now, now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
@@ -16,45 +17,99 @@ from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.watch import Switch
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
-from querymesh.spark.join_report import JoinReport, StreamState
+from querymesh.spark.join_report import COUNTS, JoinReport, StreamState
 from querymesh.spark.live import KEPT_BATCHES, LiveRun
 
 
 @dataclass
 class JoinBatch:
-    """What one micro-batch of a join did."""
+    """What one micro-batch of a join did. A shard that was run again counts by its last run."""
 
     query_id: str | None
     batch_id: int
-    rows_in: int = 0
-    rows_out: int = 0
-    probes: int = 0
-    comparisons: int = 0
-    late: int = 0
-    state_rows: int = 0
-    state_bytes: int = 0
-    state_seconds: float = 0.0
-    seconds: float = 0.0
     horizon_us: int | None = None
+    idle: list[str] = field(default_factory=list)
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    _states: dict[tuple[int, str], StreamState] = field(default_factory=dict, repr=False)
+    _shards: dict[int, _ShardBatch] = field(default_factory=dict, repr=False)
 
     def add(self, report: JoinReport, probing: Mapping[str, set[int]]) -> None:
-        """Add a task's figures; `probing` are the operators of each view that are probes."""
-        for alias, view in report.views.items():
-            metrics = view.metrics
-            self.rows_in += metrics.rows_in
-            self.rows_out += metrics.rows_out
-            self.comparisons += metrics.comparisons
-            self.seconds += metrics.total_seconds
-            self.probes += _probes(metrics, probing[alias])
+        """Take in a task's figures; `probing` are the operators of each view that are probes."""
+        views = [(alias, view.metrics) for alias, view in report.views.items()]
+        for alias, metrics in views:
             self.versions[alias] |= {version for version, _ in metrics.leaf_rows}
-        self.late += sum(report.late.values())
-        self.state_seconds += report.state_seconds
-        self.horizon_us = report.horizon_us
-        self._states.update(report.states)
-        self.state_rows = sum(state.rows for state in self._states.values())
-        self.state_bytes = sum(state.bytes for state in self._states.values())
+        self.horizon_us, self.idle = report.horizon_us, report.idle
+        self._shards[report.shard] = _ShardBatch(
+            rows_in=sum(report.arrived.values()),
+            rows_out=sum(metrics.rows_out for _, metrics in views),
+            probes=sum(_probes(metrics, probing[alias]) for alias, metrics in views),
+            comparisons=sum(metrics.comparisons for _, metrics in views),
+            late=sum(report.late.values()),
+            state_rows=sum(state.rows for state in report.states.values()),
+            state_bytes=sum(state.bytes for state in report.states.values()),
+            state_seconds=report.state_seconds,
+            seconds=sum(metrics.total_seconds for _, metrics in views),
+        )
+
+    def _sum(self, name: str) -> Any:
+        return sum(getattr(shard, name) for shard in self._shards.values())
+
+    @property
+    def rows_in(self) -> int:
+        """Tuples that arrived, each once, though it may be in several shards."""
+        return int(self._sum("rows_in"))
+
+    @property
+    def rows_out(self) -> int:
+        """Results."""
+        return int(self._sum("rows_out"))
+
+    @property
+    def probes(self) -> int:
+        """Rows that probed another relation's state."""
+        return int(self._sum("probes"))
+
+    @property
+    def comparisons(self) -> int:
+        """Stored tuples that probes looked at."""
+        return int(self._sum("comparisons"))
+
+    @property
+    def late(self) -> int:
+        """Tuples dropped because they came too late."""
+        return int(self._sum("late"))
+
+    @property
+    def state_rows(self) -> int:
+        """Stored tuples after the batch, copies included."""
+        return int(self._sum("state_rows"))
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state's files after the batch."""
+        return int(self._sum("state_bytes"))
+
+    @property
+    def state_seconds(self) -> float:
+        """Time spent on reading and writing states, over all shards."""
+        return float(self._sum("state_seconds"))
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the fabric, over all shards."""
+        return float(self._sum("seconds"))
+
+
+@dataclass(frozen=True)
+class _ShardBatch:
+    rows_in: int
+    rows_out: int
+    probes: int
+    comparisons: int
+    late: int
+    state_rows: int
+    state_bytes: int
+    state_seconds: float
+    seconds: float
 
 
 def _probes(metrics: Metrics, probing: set[int]) -> int:
@@ -84,9 +139,8 @@ class JoinRun:
         self.policy = policy
         self.rates = rates
         self._lock = threading.Lock()
-        self._counts: dict[str, dict[str, int]] = {
-            name: defaultdict(int) for name in ("late", "untimed", "unjoinable")
-        }
+        self._counts: dict[str, dict[str, int]] = {name: defaultdict(int) for name in COUNTS}
+        self._counted_last: dict[int, JoinReport] = {}
         self._states: dict[tuple[int, str], StreamState] = {}
         self._batches: OrderedDict[tuple[str | None, int], JoinBatch] = OrderedDict()
         self._probing = {
@@ -97,9 +151,7 @@ class JoinRun:
     def receive(self, report: JoinReport) -> None:
         """Take in a task's report."""
         with self._lock:
-            for name, counts in self._counts.items():
-                for alias, count in getattr(report, name).items():
-                    counts[alias] += count
+            self._count(report)
             self._states.update(report.states)
             if report.batch is not None:
                 key = report.query, report.batch
@@ -108,6 +160,22 @@ class JoinRun:
                     self._batches.popitem(last=False)
         for alias, view in report.views.items():
             self.views[alias].receive(view)
+
+    def _count(self, report: JoinReport) -> None:
+        """Count a task's tuples; of a micro-batch that a shard runs again, only the last run's."""
+        last = self._counted_last.get(report.shard)
+        again = (
+            report.batch is not None
+            and last is not None
+            and (last.query, last.batch) == (report.query, report.batch)
+        )
+        for name, counts in self._counts.items():
+            for alias, count in getattr(report, name).items():
+                counts[alias] += count
+            if again:
+                for alias, count in getattr(last, name).items():
+                    counts[alias] -= count
+        self._counted_last[report.shard] = report
 
     @property
     def mesh(self) -> JoinMesh:
@@ -137,6 +205,11 @@ class JoinRun:
         return sum(run.metrics.comparisons for run in self.views.values())
 
     @property
+    def arrived(self) -> dict[str, int]:
+        """Tuples that arrived, by stream, each once, though it may be in several shards."""
+        return self._counted("arrived")
+
+    @property
     def late(self) -> dict[str, int]:
         """Tuples that came too late and were dropped, by stream."""
         return self._counted("late")
@@ -148,7 +221,10 @@ class JoinRun:
 
     @property
     def unjoinable(self) -> dict[str, int]:
-        """Tuples with NULL in a key, which match nothing and are not stored, by stream."""
+        """Tuples with NULL in a key, which match nothing and are not stored, by stream.
+
+        Spark leaves most of them out before the shards see them; those are not counted.
+        """
         return self._counted("unjoinable")
 
     def _counted(self, name: str) -> dict[str, int]:
@@ -209,14 +285,18 @@ class JoinRun:
 
         Give it `query.lastProgress`.
         """
-        states = self.states
+        states, batches = self.states, self.batches
+        last = batches[-1] if batches else None
         ours = {
             "policy": self.policy,
             "shards": self.cube.shards,
+            "horizon": _iso(last.horizon_us if last else None),
+            "idleStreams": last.idle if last else [],
             "probes": self.probes,
             "comparisons": self.comparisons,
             "streams": {
                 alias: {
+                    "numInputRows": self.arrived[alias],
                     "stateRows": states[alias].rows,
                     "stateBytes": states[alias].bytes,
                     "statePartitions": states[alias].partitions,
@@ -230,6 +310,14 @@ class JoinRun:
             },
         }
         return {**_plain(spark_progress), "querymesh": ours}
+
+
+def _iso(time_us: int | None) -> str | None:
+    """As Spark's progress writes a watermark."""
+    if time_us is None:
+        return None
+    moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=time_us)
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def _plain(progress: Mapping[str, Any] | None) -> dict[str, Any]:

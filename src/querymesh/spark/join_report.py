@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from querymesh.spark.reports import Report
 
+COUNTS = ("arrived", "late", "untimed", "unjoinable")
+
 
 @dataclass
 class StreamState:
@@ -21,26 +23,30 @@ class StreamState:
 class JoinReport:
     """One task's report, or several added up.
 
-    `views` are by stream; `late` counts tuples that came after the horizon, `untimed` those without
-    a time, `unjoinable` those with NULL in a key. `states` are by shard and stream, as they are
-    after the batch `batch`.
+    `views` are by stream. `arrived` counts tuples, `late` those that came after the horizon,
+    `untimed` those without a time, `unjoinable` those with NULL in a key, each tuple once, though
+    it may be in several shards. `states` are by shard and stream, as they are after the batch;
+    `idle` are the streams that did not hold the horizon.
     """
 
     views: dict[str, Report]
     batch: int | None = None
     query: str | None = None
+    shard: int = 0
+    arrived: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     late: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     untimed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unjoinable: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     states: dict[tuple[int, str], StreamState] = field(default_factory=dict)
     state_seconds: float = 0.0
     horizon_us: int | None = None
+    idle: list[str] = field(default_factory=list)
 
     def add(self, other: JoinReport) -> None:
         """Add another task's report to this one."""
         for alias, report in other.views.items():
             self.views[alias].add(report)
-        for name in ("late", "untimed", "unjoinable"):
+        for name in COUNTS:
             counts = getattr(self, name)
             for alias, count in getattr(other, name).items():
                 counts[alias] += count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
@@ -30,13 +31,14 @@ from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data
 from querymesh.spark.join_live import JoinRun
 from querymesh.spark.join_shards import join_cube, shard_count
-from querymesh.spark.join_task import NOW, PLACE, JoinTask, Storing
+from querymesh.spark.join_task import NOW, JoinTask, Storing
 from querymesh.spark.join_train import static_inputs, train_join, written_join_mesh
 from querymesh.spark.layout import StreamInput, shard_layout
 from querymesh.spark.learning import rows_to_learn_from, setting_for
 from querymesh.spark.live import LiveRun, remember
+from querymesh.spark.place import PLACE, numbered
 from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
-from querymesh.spark.schema import output_struct
+from querymesh.spark.schema import WATERMARK, output_struct
 from querymesh.spark.state_query import claim, state_folder
 from querymesh.spark.storage import is_address
 from querymesh.spark.task_mesh import MeshSource
@@ -66,6 +68,8 @@ def run_join(
     how: JoinSettings,
 ) -> DataFrame:
     """The join as a DataFrame, streaming if its streams are."""
+    for name in ("delay", "idle"):
+        microseconds_of(getattr(how, name), name)
     if how.checkpoint is not None:
         how = replace(how, checkpoint=_absolute(str(how.checkpoint)))
     frames = _frames(join, data)
@@ -114,7 +118,9 @@ def run_join(
     sent = {alias: context.broadcast(ipc_bytes(table)) for alias, table in tables.items()}
     reports = context.accumulator(None, ReportParam(name))
     task = JoinTask(name, join, sources, slots, cube, reports, sent, how.on_error, storing)
-    out = laid.mapInArrow(task, output_struct(join.views[join.aliases[0]], data))
+    # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
+    struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
+    out = laid.mapInArrow(task, struct)
     remember(out, live)
     return out
 
@@ -189,7 +195,7 @@ def _claimed(join: JoinQuery, how: JoinSettings, cube: Hypercube) -> tuple[Stori
         )
     folder = state_folder(str(how.checkpoint))
     description = {
-        "the query": " ".join(join.query.sql.split()),
+        "the query": _spaced_once(join.query.sql),
         "the time column": str(join.query.time),
     }
     for stream in join.streams:
@@ -197,15 +203,21 @@ def _claimed(join: JoinQuery, how: JoinSettings, cube: Hypercube) -> tuple[Stori
     for alias, schema in join.schemas.items():
         fields = ", ".join(f"{field.name} {field.type}" for field in schema)
         description[f"the columns of {alias}"] = fields
-    label = "the shards"
-    description[label] = json.dumps({"shards": cube.shards, "shares": list(cube.shares)})
-    adopt = [label] if how.shards is None else []
+    description["shards"] = str(cube.shards)
+    description["shares"] = json.dumps(list(cube.shares))
+    adopt = ["shares"] if how.shards is not None else ["shards", "shares"]
     stored = claim(folder, description, adopt=adopt, checkpoint=str(how.checkpoint))
-    kept = json.loads(stored[label])
-    cube = Hypercube(cube.dimensions, tuple(kept["shares"]), kept["shards"])
+    shares = tuple(json.loads(stored["shares"]))
+    cube = Hypercube(cube.dimensions, shares, int(stored["shards"]))
     delay_us = microseconds_of(how.delay, "delay")
     idle_us = microseconds_of(how.idle, "idle")
     return Storing(folder, str(how.checkpoint), delay_us, idle_us), cube
+
+
+def _spaced_once(sql: str) -> str:
+    """The text with one space for any white space that is not in quotes."""
+    parts = re.split(r"""('(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`)""", sql.strip())
+    return "".join(p if k % 2 else re.sub(r"\s+", " ", p) for k, p in enumerate(parts))
 
 
 def _window_text(window: Window | None) -> str:
@@ -237,6 +249,8 @@ def _channels(
             if learned := channel.open():
                 read = channel.read(learned, join.query)
                 live.versions.append((learned, fitting(read, view)))
+        except MeshFileError as problem:
+            log.warning("the stream starts with the mesh it was given: %s", problem)
         except OSError as problem:
             raise UnsupportedError(
                 f"meshes cannot be kept under the checkpoint {how.checkpoint} ({problem}): give a "
@@ -256,7 +270,7 @@ def _stream_inputs(
         asked = set(attributes_of(mesh.meshes[alias].tree)) | set(join.columns_sent(alias))
         columns = [n for n in join.schemas[alias].names if classifies or n in asked]
         if join.counts_rows:
-            frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+            frame = numbered(frame)
             columns = [*columns, PLACE]
         keys = {
             each.name: _key_sql(join, each.number, alias)

@@ -31,6 +31,7 @@ from querymesh.spark.join_profiling import ViewProfiling
 from querymesh.spark.join_report import JoinReport, StreamState
 from querymesh.spark.join_state import BlockLayout, patterns_of
 from querymesh.spark.layout import SHARD, SlotMap
+from querymesh.spark.place import PLACE
 from querymesh.spark.reports import Report
 from querymesh.spark.state_files import BlockEntry
 from querymesh.spark.state_store import ShardState, open_shard
@@ -42,10 +43,7 @@ from querymesh.spark.task_mesh import (
     remembered,
 )
 
-PLACE = "place"
-"""The column that tells where in its input a row stood, for windows that count rows."""
-
-NOW = "now"
+NOW = "__querymesh_now"
 """The column with Spark's time of the micro-batch."""
 
 _statics: OrderedDict[str, dict[str, Stem]] = OrderedDict()
@@ -88,7 +86,7 @@ class JoinTask:
             alias: Report(view.metrics, batch=number, query=query)
             for alias, view in fabric.views.items()
         }
-        report = JoinReport(views, number, query)
+        report = JoinReport(views, number, query, partition_id())
         routers, profiling = {}, {}
         for alias, source in self.sources.items():
             state = source.state(views[alias])
@@ -115,7 +113,7 @@ class JoinTask:
         """All rows of a shard, by time: what is behind every window is forgotten as it goes."""
         counted = self._counted({})
         for batch in batches:
-            arrivals = self._arrivals(self._streams([batch]), counted, report)
+            arrivals = self._arrivals(self._streams([batch], report), counted, report)
             step = fabric.admit(arrivals, routers)
             yield from fabric.results(step, routers)
             horizon = max((int(a.times[-1]) for a in arrivals.values() if len(a)), default=None)
@@ -150,11 +148,11 @@ class JoinTask:
         ) as state:  # fmt: skip
             clock = Clock.merged([state.clock])
             timed = list(self.join.times)
-            clock.horizon = clock.next_horizon(timed, self.storing.delay_us, self.storing.idle_us)
+            report.idle = clock.turn(timed, self.storing.delay_us, self.storing.idle_us)
             report.horizon_us = clock.horizon if clock.horizon != NEVER else None
             counted = self._counted(state.extra.get("counted", {}))
             blocks = self._restore(fabric, state, clock.horizon, counted)
-            streams = self._in_time(self._streams(given), clock, given, report)
+            streams = self._in_time(self._streams(given, report), clock, given, report)
             arrivals = self._arrivals(streams, counted, report)
             report.state_seconds += perf_counter() - started
             step = fabric.admit(arrivals, routers)
@@ -273,7 +271,7 @@ class JoinTask:
                     timed = timed.filter(pa.array(~late))
             kept[alias] = timed
         if now is not None:
-            clock.passed(int(now), list(self.join.times))
+            clock.passed(int(now))
         return kept
 
     def _arrivals(
@@ -307,13 +305,17 @@ class JoinTask:
             if stream.window is not None and stream.window.kind == "rows"
         }
 
-    def _streams(self, batches: Iterable[pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+    def _streams(
+        self, batches: Iterable[pa.RecordBatch], report: JoinReport
+    ) -> dict[str, pa.RecordBatch]:
         """The rows of each stream, in one batch each."""
         parts: dict[str, list[pa.RecordBatch]] = {alias: [] for alias in self.join.aliases}
         for batch in batches:
             self._check_shard(batch)
             for number, rows in self.slots.unpack(batch).items():
-                parts[self.slots.aliases[number]].append(rows)
+                alias = self.slots.aliases[number]
+                parts[alias].append(rows)
+                self._count(report.arrived, alias, rows.num_rows)
         return {alias: pa.concat_batches(found) for alias, found in parts.items() if found}
 
     def _check_shard(self, batch: pa.RecordBatch) -> None:

@@ -41,7 +41,7 @@ class StreamInput:
 
     A key is Spark SQL text over the stream's columns, cast to the dimension's common type. A
     dimension that only this stream owns needs none: its rows are spread by the hash of what is
-    sent. `time` names the column to sort by.
+    sent. `time` names the column to sort by, `place` one that tells where a row stood in its input.
     """
 
     alias: str
@@ -49,6 +49,7 @@ class StreamInput:
     columns: Sequence[str]
     keys: Mapping[str, str] = field(default_factory=dict)
     time: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,15 @@ def shard_layout(
     *,
     drop_null_keys: bool = True,
     sort_by_time: bool = False,
+    sort_by_place: bool = False,
 ) -> tuple[DataFrame, SlotMap]:
     """All streams as one DataFrame whose partition s holds shard s, and how to read it.
 
     A row whose key is NULL joins nothing and is left out, unless `drop_null_keys=False`: a window
-    of `[ROWS n]` counts it. `sort_by_time` sorts each shard by the streams' `time`, then by stream;
-    a streaming DataFrame cannot be sorted.
+    of `[ROWS n]` counts it. Each shard can be sorted by the streams' `time`, by their `place`, or by
+    time and then by place; then by stream. That is the order in which rows count as arrived
+    (`fabric/arrivals.py`), so that it is the same wherever Arrow ends a batch. A streaming
+    DataFrame cannot be sorted.
     """
     _check(streams, cube)
     slots, kinds = _assign(streams)
@@ -111,18 +115,20 @@ def shard_layout(
     for part in parts[1:]:
         union = union.unionByName(part)
     laid = _partitioned(union, cube.shards)
-    time_slot = _time_slot(streams, slots)
+    time_slot = _common_slot([stream.time for stream in streams], slots)
+    place_slot = _common_slot([stream.place for stream in streams], slots)
+    by = []
     if sort_by_time:
+        by.append(_sortable("time", time_slot, {s.alias: _type(s, s.time) for s in streams}))
+    if sort_by_place:
+        by.append(_sortable("place", place_slot, {s.alias: _type(s, s.place) for s in streams}))
+    if by:
         if laid.isStreaming:
             raise UnsupportedError(
-                "a streaming DataFrame cannot be sorted within its shards: leave sort_by_time out"
+                "a streaming DataFrame cannot be sorted within its shards: leave sort_by_time and "
+                "sort_by_place out"
             )
-        if time_slot is None:
-            raise SchemaError(
-                "the shards cannot be sorted by time: give each StreamInput a time=, all of one "
-                "type; " + ", ".join(f"{s.alias}: {_time_type(s)}" for s in streams)
-            )
-        laid = laid.sortWithinPartitions(time_slot, STREAM)
+        laid = laid.sortWithinPartitions(*by, STREAM)
     return laid, SlotMap(
         aliases=tuple(stream.alias for stream in streams),
         columns=tuple(tuple(stream.columns) for stream in streams),
@@ -208,7 +214,8 @@ def _packed(
 def _assign(streams: Sequence[StreamInput]) -> tuple[list[dict[str, str]], dict[str, DataType]]:
     """For each stream the slot of each column, and the type of each slot.
 
-    The n-th column of a type lies in the n-th slot of that type; the time column comes first.
+    The n-th column of a type lies in the n-th slot of that type; time and place come first, so
+    that they lie in one slot of all streams.
     """
     made: dict[str, list[str]] = {}
     kinds: dict[str, DataType] = {}
@@ -216,7 +223,8 @@ def _assign(streams: Sequence[StreamInput]) -> tuple[list[dict[str, str]], dict[
     for stream in streams:
         used: dict[str, int] = {}
         own = {}
-        for name in sorted(stream.columns, key=lambda name: name != stream.time):
+        first = [name for name in (stream.time, stream.place) if name is not None]
+        for name in dict.fromkeys([*first, *stream.columns]):
             kind = stream.data.schema[name].dataType
             text = kind.simpleString()
             of_type = made.setdefault(text, [])
@@ -240,14 +248,24 @@ def _slot_name(text: str, taken: Mapping[str, DataType]) -> str:
     return f"{stem}_{number}"
 
 
-def _time_slot(streams: Sequence[StreamInput], slots: Sequence[Mapping[str, str]]) -> str | None:
-    """The slot that holds the time of every stream, if there is one."""
-    held = {own.get(s.time) if s.time else None for s, own in zip(streams, slots, strict=True)}
+def _common_slot(names: Sequence[str | None], slots: Sequence[Mapping[str, str]]) -> str | None:
+    """The slot that holds these columns, one of each stream, if there is one."""
+    held = {own[name] if name else None for name, own in zip(names, slots, strict=True)}
     return held.pop() if len(held) == 1 else None
 
 
-def _time_type(stream: StreamInput) -> str:
-    return stream.data.schema[stream.time].dataType.simpleString() if stream.time else "no time="
+def _sortable(what: str, slot: str | None, types: Mapping[str, str | None]) -> str:
+    if slot is None:
+        raise SchemaError(
+            f"the shards cannot be sorted by {what}: give each StreamInput a {what}=, all of one "
+            "type; "
+            + ", ".join(f"{alias}: {kind or f'no {what}='}" for alias, kind in types.items())
+        )
+    return slot
+
+
+def _type(stream: StreamInput, name: str | None) -> str | None:
+    return stream.data.schema[name].dataType.simpleString() if name else None
 
 
 def _quoted(name: str) -> str:
@@ -262,14 +280,16 @@ def _check(streams: Sequence[StreamInput], cube: Hypercube) -> None:
     if len(set(aliases)) < len(aliases):
         raise SchemaError(f"two streams have one alias: {', '.join(aliases)}")
     for stream in streams:
-        for name in (*stream.columns, *([stream.time] if stream.time else [])):
+        roles = {"time": stream.time, "place": stream.place}
+        for name in (*stream.columns, *filter(None, roles.values())):
             if name not in stream.data.columns:
                 raise SchemaError(
                     f"stream {stream.alias} has no column {name!r}: "
                     f"{did_you_mean(name, stream.data.columns)}"
                 )
-        if stream.time and stream.time not in stream.columns:
-            raise SchemaError(f"the time {stream.time!r} of {stream.alias} must be sent as well")
+        for role, name in roles.items():
+            if name and name not in stream.columns:
+                raise SchemaError(f"the {role} {name!r} of {stream.alias} must be sent as well")
     for dimension in cube.dimensions:
         for alias in dimension.owners - set(aliases):
             raise SchemaError(

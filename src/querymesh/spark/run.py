@@ -26,6 +26,7 @@ from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery
 from querymesh.spark.aggregate import aggregated
 from querymesh.spark.channel import Channel, channel_folder
+from querymesh.spark.durations import microseconds_of
 from querymesh.spark.filter_task import columns_to_send, filter_by
 from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, static_tables
@@ -148,7 +149,7 @@ def run(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
             shards, delay, idle,
         )  # fmt: skip
-        return _on_top(run_join(mesh_or_query, bound, data, how), query, delay)
+        return _on_top(run_join(mesh_or_query, bound, data, how), query, _behind(bound, delay))
     if isinstance(mesh_or_query, JoinMesh) or isinstance(sample, Mapping):
         raise QueryMeshError(
             f"{bound.source.name} is the only windowed stream of this query: its mesh and its "
@@ -199,14 +200,27 @@ def run(
         out = _run_fabric(source, data, bound, live, channel, on_error, training, adaptation)
     remember(out, live)
     if not isinstance(bound, SharedQuery):
-        return _on_top(out, bound.query, delay)
+        late = microseconds_of(delay, "delay")
+        return _on_top(out, bound.query, f"{late} microseconds")
     results = Results(out, len(bound.parts))
     for each in (results, *results):
         remember(each, live)
     return results
 
 
-def _on_top(out: DataFrame, query: Query, delay: str) -> DataFrame:
+def _behind(join: JoinQuery, delay: str) -> str | None:
+    """How far a time in a join's results may lie behind the newest of them; None if any far.
+
+    A result's member may be as old as its own window, and the horizon as far behind the newest
+    result as the longest window of the others.
+    """
+    if join.counts_rows:
+        return None
+    longest = max(s.window.size for s in join.streams if s.window is not None)
+    return f"{microseconds_of(delay, 'delay') + 2 * longest} microseconds"
+
+
+def _on_top(out: DataFrame, query: Query, delay: str | None) -> DataFrame:
     """What comes out, grouped and aggregated by Spark if the query asks for it."""
     if query.aggregate is None:
         return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,8 +23,16 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
     return to_arrow_schema(data.schema, timezone=zone)
 
 
-def output_struct(bound: BoundQuery, inputs: Mapping[str, DataFrame | pa.Table]) -> StructType:
-    """The result's Spark schema; a bare column keeps its field, metadata and all.
+WATERMARK = "spark.watermarkDelayMs"
+"""Where Spark notes that a column has a watermark."""
+
+
+def output_struct(
+    bound: BoundQuery,
+    inputs: Mapping[str, DataFrame | pa.Table],
+    leave_out: Collection[str] = (),
+) -> StructType:
+    """The result's Spark schema; a bare column keeps its field, metadata and all but `leave_out`.
 
     `inputs` are by alias. Queries that share one pass have the number of the query, and a struct
     for each.
@@ -42,7 +50,8 @@ def output_struct(bound: BoundQuery, inputs: Mapping[str, DataFrame | pa.Table])
             if isinstance(data, DataFrame):
                 field = data.schema[output.expr.name]
         if field is not None:
-            fields.append(StructField(output.name, field.dataType, field.nullable, field.metadata))
+            metadata = {k: v for k, v in (field.metadata or {}).items() if k not in leave_out}
+            fields.append(StructField(output.name, field.dataType, field.nullable, metadata))
         else:
             kind = from_arrow_type(arrow.type, prefer_timestamp_ntz=True)
             fields.append(StructField(output.name, kind, True))

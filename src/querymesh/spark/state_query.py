@@ -36,7 +36,7 @@ def claim(
 ) -> dict[str, str]:
     """Say on the driver which query the state in the folder is of, and get what is stored.
 
-    The first run stores `description`, from label ("the window of News") to text; a later run must
+    The first run stores `description` (and so does the next, until one ran a batch), from label ("the window of News") to text; a later run must
     give the same. A label in `free` may change, and the new text is stored. A label in `adopt` may
     differ too, but the stored text stays and the caller goes by it, as by the number of shards.
 
@@ -44,8 +44,10 @@ def claim(
     first run: its query had state, which is gone.
     """
     storage = Storage(folder)
-    if _FILE not in storage.names():
-        _refuse_what_is_left(storage, checkpoint)
+    names = storage.names()
+    if _FILE not in names or not _has_begun(names):
+        if _FILE not in names:
+            _refuse_what_is_left(storage, checkpoint)
         storage.make()
         bound = {label: text for label, text in description.items() if label not in free}
         fingerprint = hashlib.sha256(to_json(bound)).hexdigest()[:32]
@@ -95,6 +97,11 @@ def check_checkpoint(checkpoint: str, query_id: str) -> None:
 def _store(storage: Storage, description: Mapping[str, str], fingerprint: str) -> None:
     content = {"description": dict(description), "fingerprint": fingerprint}
     write_record(storage, _FILE, "query", content)
+
+
+def _has_begun(names: Collection[str]) -> bool:
+    """Whether anything ran: a query that was only asked for has left no state to protect."""
+    return any(name != _FILE and not name.endswith(PART) for name in names)
 
 
 def _refuse_what_is_left(storage: Storage, checkpoint: str | None) -> None:
