@@ -258,12 +258,19 @@ def bench(
         list[str] | None,
         typer.Option(help="of join, only this one; repeatable: mesh, single, spark, flink chain"),
     ] = None,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="of join, how it grows with windows and streams")
+    ] = False,
+    real: Annotated[bool, typer.Option("--real", help="of join, on real data")] = False,
+    plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
-    from querymesh.bench import join_bench, where
+    from querymesh.bench import join_bench, join_growth, join_real, where
 
     if what not in ("where", "join", "all"):
         raise typer.BadParameter(f"there is no benchmark {what!r}: choose where, join or all")
+    if (growth or real) and what != "join":
+        raise typer.BadParameter("--growth and --real are of bench join")
     findings: list[dict[str, Any]] = []
 
     def log(line: object) -> None:
@@ -273,7 +280,15 @@ def bench(
         rows = where.run_where(quick, case, log)
         where.print_rows(rows, out)
         findings += rows
-    if what in ("join", "all"):
+    if growth:
+        rows = join_growth.run_growth(quick, log, plots)
+        join_growth.print_rows(rows, out)
+        findings += rows
+    if real:
+        rows = join_real.run_real(quick, log)
+        where.print_rows(rows, out, "querymesh bench join --real")
+        findings += rows
+    if what in ("join", "all") and not (growth or real):
         rows = join_bench.run_join(quick, case, log, contestant)
         join_bench.print_rows(rows, out)
         findings += rows

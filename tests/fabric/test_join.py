@@ -16,10 +16,13 @@ from querymesh.errors import PredicateError
 from querymesh.fabric import state
 from querymesh.fabric.arrivals import in_order, without_null
 from querymesh.fabric.join import JoinFabric, static_stems
+from querymesh.fabric.join_ruster import FOREVER, moved
+from querymesh.fabric.probe import JoinedKeys
 from querymesh.fabric.router import MeshRouter
 from querymesh.index.codes import Codes
 from querymesh.optimize.describe import untrained_mesh
-from querymesh.query.bind_join import bind_join
+from querymesh.query.bind_join import LONGEST_WINDOW, bind_join
+from querymesh.query.evaluate import evaluate
 
 SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
 """How many times as many examples as in a usual run."""
@@ -92,10 +95,11 @@ class Running:
             made[alias] = MeshRouter(mesh)
         return made
 
-    def step(self, routes=None, **streams):
+    def step(self, routes=None, absent=(), **streams):
         """The results of a step, sorted; streams that are not named get nothing."""
         given = {a: batch(*streams.get(a, ()), key=self.key) for a in self.join.aliases}
-        arrivals = in_order(given, self.join.times, self.counted)
+        here = {alias: rows for alias, rows in given.items() if alias not in absent}
+        arrivals = in_order(here, self.join.times, self.counted)
         routers = self.routers(**(routes or {}))
         out = list(self.fabric.results(self.fabric.admit(arrivals, routers), routers))
         self.counted = {a: n + given[a].num_rows for a, n in self.counted.items()}
@@ -130,6 +134,26 @@ def test_a_window_may_be_so_long_that_it_never_ends(window):
     assert running.step(b=[(250_000_000_000, 7, 10)]) == [(1, 10)]
 
 
+LAST_SECOND = (2**63 - 1) // SECOND_US
+
+
+@pytest.mark.parametrize("second", [LAST_SECOND, -LAST_SECOND], ids=["last", "first"])
+def test_a_window_at_the_end_of_time_holds_what_is_in_it(second):
+    running = Running(PAIR.replace("2 SECONDS", "1 DAY"))
+    assert running.step(a=[(second, 7, 1)], b=[(second, 7, 10)]) == [(1, 10)]
+    assert running.step(a=[(second, 7, 2)]) == [(2, 10)]
+    assert running.step(b=[(second, 7, 11)]) == [(1, 11), (2, 11)]
+
+
+@given(
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    st.integers(-LONGEST_WINDOW, LONGEST_WINDOW),
+)
+def test_a_time_moves_as_far_as_numbers_go(time, span):
+    wanted = max(-FOREVER, min(FOREVER, time + span))
+    assert moved(np.array([time]), span).tolist() == [wanted]
+
+
 def test_a_tuple_that_comes_late_meets_those_that_are_newer():
     running = Running(PAIR)
     assert running.step(b=[(6, 7, 10)]) == []
@@ -155,6 +179,18 @@ def test_rows_count_by_arrival_whatever_conditions_the_stream_has():
     assert running.step(a=[(5, 7, 4)]) == [(4, 11)]
     assert running.step(b=[(6, 9, 12)]) == []
     assert running.step(a=[(7, 7, 5)]) == [], "the last of b has another key"
+
+
+def test_rows_are_counted_in_steps_that_have_none_of_a_stream():
+    running = Running("SELECT a.v AS i, b.v AS j FROM A a [ROWS 2], B b [ROWS 1] WHERE a.k = b.k")
+    assert running.step(a=[(0, 7, 1), (1, 7, 2), (2, 7, 3)], absent="b") == []
+    assert running.step(b=[(3, 7, 10), (4, 7, 11)], absent="a") == [
+        (2, 10),
+        (2, 11),
+        (3, 10),
+        (3, 11),
+    ]
+    assert running.step(a=[(5, 7, 4)], absent="b") == [(4, 11)]
 
 
 def test_rows_need_no_time_column():
@@ -296,6 +332,94 @@ def test_texts_that_share_a_hash_are_told_apart():
         assert made == [tuple(map(ord, "abc")), tuple(ord(c) + 9 for c in "abc")]
 
 
+def test_a_column_may_be_called_as_the_values_of_a_key_are():
+    query = qm.query(PAIR.replace("a.k = b.k", "upper(a.__key0) = b.k"), time="ts")
+    a = batch((0, "x", 1), key=pa.string()).rename_columns(["ts", "__key0", "v"])
+    b = batch((0, "X", 10), key=pa.string())
+    join = bind_join(query, {"A": a.schema, "B": b.schema})
+    fabric = JoinFabric(join)
+    routers = {
+        alias: MeshRouter(untrained_mesh(query, tuple(o.name for o in v.operators), v.precedence))
+        for alias, v in join.views.items()
+    }
+    step = fabric.admit(in_order({"a": a, "b": b}, join.times), routers)
+    assert [out.to_pylist() for out in fabric.results(step, routers)] == [[{"i": 1, "j": 10}]]
+
+
+def test_keys_that_differ_only_in_the_type_of_a_number_are_two():
+    sql = CHAIN.replace(
+        "a.k = b.k AND b.k = c.k",
+        "concat(a.k, CAST(1 AS STRING)) = b.k AND concat(a.k, CAST(TRUE AS STRING)) = c.k",
+    )
+    running = Running(sql, key=pa.string())
+    rows = {"a": [(0, "x", 1)], "b": [(0, "x1", 2)], "c": [(0, "xtrue", 3)]}
+    assert running.step(**rows) == [(1, 2, 3)]
+
+
+def too_long(rows):
+    """Evaluation that takes no more than so many rows at a time, as Arrow does with long texts."""
+
+    def limited(expr, column, count, *more):
+        if count > rows:
+            raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
+        return evaluate(expr, column, count, *more)
+
+    return limited
+
+
+@pytest.mark.parametrize("place", ["operators", "output"])
+def test_texts_too_long_for_one_array_are_gone_through_in_parts(place):
+    sql = PAIR + " AND a.v <> b.v"
+    rows = {"a": [(0, 7, v) for v in range(5)], "b": [(0, 7, v) for v in range(4)]}
+    wanted = Running(sql).step(**rows)
+    with mock.patch(f"querymesh.fabric.{place}.evaluate", too_long(3)):
+        assert Running(sql).step(**rows) == wanted
+    with (
+        mock.patch(f"querymesh.fabric.{place}.evaluate", too_long(0)),
+        pytest.raises(pa.ArrowInvalid, match="overflowed"),
+    ):
+        Running(sql).step(**rows)
+
+
+def test_keys_too_long_for_one_array_are_compared_in_parts():
+    values = JoinedKeys.values
+
+    def limited(self, ruster, alias, each):
+        if len(ruster) > 3:
+            raise pa.ArrowInvalid("Take operation overflowed binary array capacity")
+        return values(self, ruster, alias, each)
+
+    rows = {"a": [(0, "x", v) for v in range(5)], "b": [(0, "x", v) for v in range(4)]}
+    wanted = Running(PAIR, key=pa.string()).step(**rows)
+    with mock.patch.object(JoinedKeys, "values", limited):
+        assert Running(PAIR, key=pa.string()).step(**rows) == wanted
+
+
+def test_a_row_that_fails_in_an_array_that_is_too_long_is_dropped_once():
+    sql = f"{PAIR} AND p(a.v + b.v)"
+    rows = {"a": [(0, 7, v) for v in range(5)], "b": [(0, 7, v) for v in range(4)]}
+    wanted = Running(sql, FAILING, on_error="drop").step(**rows)
+
+    def limited(expr, column, count, *more):
+        result = evaluate(expr, column, count, *more)
+        if count > 3:
+            raise pa.ArrowCapacityError("array cannot contain more than 2147483646 bytes")
+        return result
+
+    with mock.patch("querymesh.fabric.operators.evaluate", limited):
+        running = Running(sql, FAILING, on_error="drop")
+        assert running.step(**rows) == wanted
+    errors = sum(view.metrics.errors_dropped for view in running.fabric.views.values())
+    assert errors == 20 - len(wanted)
+
+
+def test_the_memory_of_a_state_without_columns_can_be_told():
+    running = Running("SELECT a.v AS i FROM A a [ROWS 5], B b [ROWS 5] WHERE a.v > b.v", time=None)
+    assert running.join.columns_kept("b") == []
+    running.step(a=[(0, 7, 1)], b=[(0, 7, 0), (0, 7, 1)])
+    assert running.fabric.streams["b"].nbytes > 0
+
+
 def test_a_tuple_that_can_join_nothing_is_not_stored():
     running = Running(PAIR + " AND a.v > 0")
     assert running.step(a=[(0, None, 1), (0, 7, 1), (0, 7, 0), (0, 7, None)]) == []
@@ -368,4 +492,12 @@ def test_what_was_dropped_is_counted():
     running = Running(f"{PAIR} AND p(a.v)", FAILING, on_error="drop")
     running.step(a=[(0, 7, 1), (0, 7, 7)], b=[(0, 7, 0)])
     assert running.fabric.views["a"].metrics.errors_dropped == 1
+    assert running.stored()["a"] == 1
+
+
+def test_a_key_that_raised_is_an_error_and_not_a_null():
+    running = Running(f"{PAIR} AND p(a.v) = (b.v >= 0)", FAILING, on_error="drop")
+    running.step(a=[(0, 7, 1), (0, 7, 7), (0, None, 2)], b=[(0, 7, 0)])
+    view = running.fabric.views["a"]
+    assert (view.metrics.errors_dropped, view.unjoinable) == (1, 1)
     assert running.stored()["a"] == 1

@@ -80,6 +80,35 @@ def test_a_window_of_many_batches_is_held_in_few_partitions():
         assert moved <= math.log(batches_per_window, FAN) + 2
 
 
+@given(
+    batches_per_window=st.integers(5, 200),
+    disorder=st.floats(0, 1),
+    data=st.data(),
+)
+def test_a_window_of_batches_in_disorder_is_held_in_few_partitions(
+    batches_per_window, disorder, data
+):
+    window = 100 * batches_per_window
+    furthest = int(disorder * window)
+    back = data.draw(st.lists(st.integers(0, furthest), min_size=1, max_size=20))
+    steps = [
+        (TINY_ROWS, 100 * n - back[n % len(back)], 100 * n) for n in range(3 * batches_per_window)
+    ]
+    most, moved, held = run(steps, window)
+    assert most <= 3 * FULL_PER_WINDOW + (FAN - 1) * (math.log(batches_per_window, FAN) + 1)
+    assert moved <= math.log(batches_per_window, FAN) + 5
+    assert sum(part[0] for part in held) <= 2 * TINY_ROWS * (batches_per_window + 1)
+
+
+def test_partitions_are_merged_where_each_batch_spans_more_than_a_merged_one_may():
+    for behind in (125, 130, 500, 1000):
+        most, moved, held = run([(5000, n - behind, n) for n in range(3000)], 1000)
+        assert most <= 3 * FULL_PER_WINDOW
+        assert moved <= 4
+        for _, first, last, _ in held:
+            assert (last - first - behind) * FULL_PER_WINDOW <= 1000
+
+
 def test_tiny_partitions_are_merged_however_long_the_result():
     _, _, held = run(steadily([1] * 64, step=1000), window=10**5)
     assert len(held) < 8

@@ -159,6 +159,22 @@ def test_a_comparison_without_equality_searches_instead_of_scanning():
     assert stem.comparisons < 20
 
 
+def test_a_band_is_searched_by_the_attribute_that_is_bounded_on_both_sides():
+    rows = [Row(n, (0,) * KEYS, (n, n), 0, None) for n in range(1000)]
+    stem = stem_of([rows])
+    low, high, every = ints([400]), ints([402]), ints([0])
+    comparisons = (
+        Comparison(">=", 0, every),
+        Comparison(">=", 1, low),
+        Comparison(">", 0, every),
+        Comparison("<=", 1, high),
+    )
+    assert found(stem, Request((), (), every, every, None, comparisons)) == [
+        (0, number) for number in (400, 401, 402)
+    ]
+    assert stem.comparisons < 50
+
+
 def test_an_empty_stem_has_nothing_of_any_type():
     stem = Stem(pa.schema({"x": pa.string()}))
     assert found(stem, ask([1])) == []

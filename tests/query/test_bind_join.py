@@ -4,7 +4,7 @@ import pytest
 from querymesh.errors import QueryError, SchemaError, UnsupportedError
 from querymesh.query.bind_join import LONGEST_WINDOW, bind_join, streams_in
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import Filter, Meeting, Probe
+from querymesh.query.model import Filter, Meeting, Probe, Window
 from querymesh.query.parse import query
 from querymesh.query.predicate import predicate
 
@@ -31,7 +31,9 @@ SCHEMAS = {
 FUNCTIONS = {
     "guard": predicate(lambda *args: args[0], name="guard"),
     "guarded": predicate(lambda *args: args[0], name="guarded", after=["guard"]),
-    "lost": predicate(lambda *args: args[0], name="lost", after=["nowhere"]),
+    "lost": predicate(lambda *args: args[0], name="lost", after=["gaurd"]),
+    "late": predicate(lambda *args: args[0], name="late", after=["a.x>3 AND 1<a.y"]),
+    "vague": predicate(lambda *args: args[0], name="vague", after=["x > 3"]),
 }
 STREAMS = "A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS]"
 THREE = f"{STREAMS}, C c [RANGE 1 HOUR]"
@@ -88,6 +90,30 @@ def test_a_key_may_be_an_expression() -> None:
     assert not only.in_catalyst
 
 
+def test_literals_of_different_types_make_different_keys() -> None:
+    where = "concat(a.k, CAST(1 AS STRING)) = b.k AND concat(a.k, CAST(TRUE AS STRING)) = c.k"
+    assert len(classes(bound(THREE, where))) == 2
+    again = "concat(a.k, CAST(1 AS STRING)) = b.k AND concat(a.k, CAST(1 AS STRING)) = c.k"
+    assert len(classes(bound(THREE, again))) == 1
+
+
+def test_the_window_of_a_relation_is_found_by_its_alias() -> None:
+    join = bound(f"T t, A a [ROWS 7], {STREAMS.split(', ')[1]}", "a.x = b.x AND t.k = b.k")
+    windows = [join.window_of(alias) for alias in "abt"]
+    assert windows == [Window("rows", 7), Window("range", 2_000_000), None]
+    assert join.longest_us == 2_000_000
+
+
+def test_the_values_of_a_key_get_a_column_that_the_stream_does_not_have() -> None:
+    schemas = {**SCHEMAS, "A": WIDE.append(pa.field("__key0", pa.string()))}
+    sql = f"SELECT 1 AS o FROM {STREAMS} WHERE upper(a.k) = lower(b.k) AND a.d = b.d"
+    join = bind_join(query(sql, time="ts"), schemas)
+    first, second = join.classes
+    assert join.value_column(first, "a") == "___key0"
+    assert join.value_column(first, "b") == "__key0"
+    assert join.value_column(second, "a") == "d"
+
+
 def test_a_comparison_is_read_from_both_sides() -> None:
     join = bound(THREE, "a.k = b.k AND a.x < c.x AND c.y >= b.n")
     first, second = join.compared
@@ -96,8 +122,43 @@ def test_a_comparison_is_read_from_both_sides() -> None:
     assert (second.op_for("c"), second.op_for("b")) == (">=", "<=")
     assert (first.other("a"), first.other("c")) == ("c", "a")
     assert second.side("b") is second.right_key
-    assert join.orders_of("c") == (first, second)
-    assert join.orders_of("a") == (first,)
+    assert join.comparisons_of("c") == (first, second)
+    assert join.comparisons_of("a") == (first,)
+    assert join.orders_of("c") == (first.right_key, second.left_key)
+
+
+def test_comparisons_with_one_key_share_its_position() -> None:
+    join = bound(THREE, "a.k = b.k AND c.x >= a.x AND c.x + 1 < b.x AND c.x <= b.x")
+    low, other, high = join.compared
+    assert join.comparisons_of("c") == (low, other, high)
+    assert join.orders_of("c") == (low.left_key, other.left_key)
+    assert low.left_key == high.left_key
+    assert join.orders_of("b") == (other.right_key,)
+
+
+def test_between_is_two_comparisons_where_an_index_finds_by_them() -> None:
+    join = bound(STREAMS, "b.x BETWEEN a.x AND a.x + 3")
+    assert [each.text for each in join.compared] == ["b.x >= a.x", "b.x <= a.x + 3"]
+    assert len(join.orders_of("b")) == 1
+    half = bound(STREAMS, "b.x BETWEEN 3 AND a.x")
+    assert [each.text for each in half.compared] == ["b.x <= a.x"]
+    assert view(half, "b")[0] == ("Filter", "b.x >= 3", [])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "b.k BETWEEN a.k AND a.k",
+        "b.x NOT BETWEEN a.x AND a.y",
+        "3 BETWEEN a.x AND b.x",
+        "a.x + b.x BETWEEN 3 AND 4",
+        "guard(b.f) BETWEEN a.f AND a.f",
+    ],
+)
+def test_between_stays_whole_elsewhere(condition: str) -> None:
+    join = bound(STREAMS, condition)
+    assert join.compared == ()
+    assert view(join, "a")[-1] == ("Filter", condition, ["b"])
 
 
 @pytest.mark.parametrize(
@@ -140,9 +201,9 @@ def test_a_probe_is_linked_to_the_source_if_any_condition_does() -> None:
 def test_conditions_between_two_probed_relations_meet_once_both_are_joined() -> None:
     join = bound(THREE, "a.k = b.k AND a.x = c.x AND b.d = c.d AND b.y < c.y")
     meetings = [op for op in join.views["a"].operators if isinstance(op, Meeting)]
-    assert [(op.name, op.left, op.right) for op in meetings] == [
-        ("b.d = c.d", "b", "c"),
-        ("b.y < c.y", "b", "c"),
+    assert [(op.name, op.left, op.right, op.condition) for op in meetings] == [
+        ("b.d = c.d", "b", "c", 2),
+        ("b.y < c.y", "b", "c", 3),
     ]
     assert all(op.after == {1, 2} for op in meetings)
     assert [each for each in view(join, "b") if each[0] == "Meeting"] == [
@@ -208,7 +269,8 @@ def test_only_columns_that_are_read_later_are_kept_and_only_those_read_at_all_ar
     assert join.columns_sent("a") == ["ts", "x", "y", "n", "k"]
     assert join.columns_kept("b") == ["ts", "k"]
     assert join.columns_sent("b") == ["ts", "y", "k", "d"]
-    assert join.columns_kept("c") == join.columns_sent("c") == ["ts", "x", "n", "k", "f"]
+    assert join.columns_kept("c") == ["ts", "x", "n", "f"], "of a key that is computed, its code"
+    assert join.columns_sent("c") == ["ts", "x", "n", "k", "f"]
     assert join.columns_kept("t") == ["x", "y"]
     everything = bound(STREAMS, "a.k = b.k", select="*")
     assert everything.columns_kept("a") == WIDE.names
@@ -232,7 +294,6 @@ def test_after_holds_among_the_conditions_of_one_stream_and_after_them() -> None
     [
         "guarded(b.k) AND guard(a.k)",
         "guarded(b.k) AND guard(a.k, b.k)",
-        "lost(b.k)",
         "guarded(b.k) = a.f AND guard(a.k)",
         "guarded(b.k) <= a.f AND guard(a.k, b.k)",
     ],
@@ -240,6 +301,45 @@ def test_after_holds_among_the_conditions_of_one_stream_and_after_them() -> None
 def test_after_cannot_wait_for_another_stream(where: str) -> None:
     with pytest.raises(UnsupportedError, match=r"(guarded|lost) is to come after '\w+'.* b\b"):
         bound(STREAMS, f"a.x = b.x AND {where}")
+
+
+def test_after_finds_a_condition_however_its_text_is_written() -> None:
+    where = "a.x = b.x AND a.x > 3 AND 1 < a.y"
+    join = bound(STREAMS, f"{where} AND late(a.k)")
+    assert view(join, "a")[2] == ("Filter", "late", ["a.x > 3", "1 < a.y"])
+    several = bound(STREAMS, f"{where} AND late(a.k, b.k)")
+    assert view(several, "b")[-1] == ("Filter", "late", ["a"]), "a's tuples have passed them"
+    assert len(bound(STREAMS, f"{where} AND late(a.k) = b.f").classes) == 2
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("guard(a.k) AND lost(a.k)", "after 'gaurd', .* did you mean 'guard'"),
+        ("guard(a.k) AND lost(a.k, b.k)", "after 'gaurd', .* did you mean 'guard'"),
+        ("guard(a.k) AND lost(a.k) = b.f", "after 'gaurd', .* did you mean 'guard'"),
+        ("a.x > 3 AND vague(a.k)", "after 'x > 3', .* did you mean 'a.x > 3'"),
+        ("a.x > 3 AND late(a.k)", "after 'a.x>3 AND 1<a.y', which is no condition"),
+    ],
+)
+def test_after_that_names_nothing_of_the_query_says_what_may_be_meant(
+    where: str, message: str
+) -> None:
+    with pytest.raises(QueryError, match=message):
+        bound(STREAMS, f"a.x = b.x AND {where}")
+
+
+def test_a_key_of_a_static_table_waits_for_its_own_conditions_only() -> None:
+    where = "a.x = b.x AND guarded(t.k) = b.f"
+    assert len(bound(f"{STREAMS}, T t", f"{where} AND guard(t.k)").static_filters["t"]) == 1
+    with pytest.raises(UnsupportedError, match=r"after 'guard', but guarded\(t.k\) is a join key"):
+        bound(f"{STREAMS}, T t", f"{where} AND guard(t.k, a.k)")
+
+
+def test_a_name_in_group_by_that_is_a_column_and_an_output_is_refused() -> None:
+    sql = f"SELECT a.x + 1 AS k, count(*) AS n FROM {STREAMS} WHERE a.x = b.x GROUP BY k"
+    with pytest.raises(QueryError, match=r"GROUP BY k: k is a column of a"):
+        bind_join(query(sql, time="ts"), SCHEMAS)
 
 
 def test_streams_that_nothing_links_are_named() -> None:

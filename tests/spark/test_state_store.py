@@ -550,7 +550,16 @@ def test_a_claim_without_the_file_of_the_claim_before_is_refused(world):
         claim(world.folder, DESCRIPTION)
 
 
+def test_a_query_that_was_asked_for_and_never_ran_may_still_change(world):
+    changed = {**DESCRIPTION, "the window of News": "[RANGE 2 minutes]"}
+    assert claim(world.folder, changed) == changed
+    world.run(0)
+    with pytest.raises(StateError, match="the window of News was"):
+        claim(world.folder, DESCRIPTION)
+
+
 def test_a_changed_query_is_refused_with_all_that_changed(world):
+    world.run(0)
     changed = {"the query": "SELECT *", "the window of News": "[RANGE 2 minutes]", "the keys": "id"}
     with pytest.raises(StateError) as raised:
         claim(world.folder, changed)

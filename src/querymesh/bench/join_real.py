@@ -28,7 +28,7 @@ import pyarrow as pa
 from querymesh.bench.case import Bench
 from querymesh.bench.core_run import CoreRun, as_batches, run_core
 from querymesh.bench.finding import Finding, timing_details
-from querymesh.bench.measure import RivalsDisagreeError, interleave
+from querymesh.bench.measure import Log, RivalsDisagreeError, interleave
 from querymesh.bench.real_data import DATA, data_folder
 from querymesh.bench.real_streams import (
     PAIRS,
@@ -153,6 +153,12 @@ def tick_question(folder: Path, rows: int | None) -> Question:
 def available(folder: Path | None, names: tuple[str, ...]) -> bool:
     """Whether all these files are there."""
     return folder is not None and all((folder / name).is_file() for name in names)
+
+
+def run_real(quick: bool, log: Log) -> list[dict[str, Any]]:
+    """The questions as rows; they run on the core, without Spark."""
+    command = "querymesh bench join --real" + (" --quick" if quick else "")
+    return [finding.as_row(command) for finding in run(Bench(None, quick, log))]
 
 
 def run(bench: Bench) -> list[Finding]:

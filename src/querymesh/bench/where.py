@@ -54,9 +54,13 @@ def run_where(
     return rows
 
 
-def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> None:
+def print_rows(
+    rows: list[dict[str, Any]],
+    console: Console | None = None,
+    title: str = "querymesh bench where",
+) -> None:
     """The rows as a table for people."""
-    table = Table(title="querymesh bench where", title_justify="left")
+    table = Table(title=title, title_justify="left")
     table.add_column("case")
     table.add_column("claim", overflow="fold")
     table.add_column("target", justify="right")

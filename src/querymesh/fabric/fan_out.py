@@ -52,9 +52,7 @@ class Left:
 class Chain:
     """A sample, and what is left of it behind sets of operators, each run once."""
 
-    def __init__(
-        self, everything: Ruster, modules: Sequence[Module], order: Sequence[int]
-    ) -> None:
+    def __init__(self, everything: Ruster, modules: Sequence[Module], order: Sequence[int]) -> None:
         rows = everything.window.rows
         start = Left(everything, np.ones(rows, dtype=bool), np.ones(rows), everything)
         self._left: dict[frozenset[int], Left] = {frozenset(): start}

@@ -19,14 +19,16 @@ from querymesh.fabric.join import JoinFabric
 from querymesh.fabric.join_ruster import JoinWindow
 from querymesh.fabric.operators import UserCalls
 from querymesh.fabric.probe import Stems
-from querymesh.fabric.profiler import timed_profile, untimed_profile
+from querymesh.fabric.profiler import Counted, timed_profile, untimed_profile
 from querymesh.fabric.router import MeshRouter
-from querymesh.fabric.ruster import Rows
+from querymesh.fabric.ruster import Rows, Ruster
 from querymesh.fabric.state import keyed
 from querymesh.fabric.view import ViewFabric
 from querymesh.index.stem import Stem
+from querymesh.optimize.best_route import written_route
 from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.mesh import Mesh
+from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery
 from querymesh.stats.profile import Profile
@@ -40,18 +42,65 @@ def profile_arrivals(
     on_error: str = "raise",
     timed: bool = True,
 ) -> tuple[Profile, int]:
-    """What the operators of a view do with some arrivals, which are stored; and the evaluations."""
+    """What the operators of a view do with some arrivals, which are stored; and the evaluations.
+
+    Arrivals that reach the state and are not joinable are left out.
+    """
     calls = UserCalls(join.query.functions, on_error)
-    key = keyed(join, alias, arrivals.rows, calls)
-    some = arrivals.some(key.joinable)
     fabric = ViewFabric(join, alias, stems, on_error, alone=True)
+    admitted, asked = _admitted(join, fabric, arrivals)
+    key = keyed(join, alias, arrivals.some(admitted).rows, calls)
+    chosen = ~admitted
+    chosen[admitted] = key.joinable
+    some, keyless = arrivals.some(chosen), ~admitted[chosen]
     window = JoinWindow(
-        alias, some.rows, stems, key.keys, key.orders, key.values,
-        some.times, some.serials, some.before,
-    )  # fmt: skip
+        alias,
+        some.rows,
+        stems,
+        tuple(_spread(codes, keyless) for codes in key.keys),
+        tuple(_spread(codes, keyless) for codes in key.orders),
+        {number: _spread_values(values, keyless) for number, values in key.values.items()},
+        some.times,
+        some.serials,
+        some.before,
+    )
     profile = timed_profile if timed else untimed_profile
     sample = pa.Table.from_batches([some.rows])
-    return profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
+    found, evaluations = profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
+    return found, evaluations + asked
+
+
+def _admitted(
+    join: JoinQuery, fabric: ViewFabric, arrivals: Arrivals
+) -> tuple[npt.NDArray[np.bool_], int]:
+    """Which arrivals have their keys computed, as only those are that the stream's own conditions
+    let through: a key may raise on others. And the evaluations it took to know.
+
+    A column raises on nothing, so that nobody need be asked.
+    """
+    alias = fabric.alias
+    keys = [*(each.members[alias] for each in join.keys_of(alias)), *join.orders_of(alias)]
+    if all(isinstance(key, Column) for key in keys):
+        return np.ones(len(arrivals), dtype=bool), 0
+    left: Ruster = fabric.everything(
+        JoinWindow(alias, arrivals.rows, fabric.stems, times=arrivals.times)
+    )
+    own = tuple(map(Counted, fabric.modules))
+    for index in written_route(fabric.bound.precedence):
+        if index in fabric.own and len(left):
+            (left,) = own[index - 1].process(left)
+    return _mask(left.rows, len(arrivals)), sum(module.evaluations for module in own)
+
+
+def _spread(codes: Rows, keyless: npt.NDArray[np.bool_]) -> Rows:
+    """Codes with some number at rows that have no key: what would read it never meets them."""
+    spread = np.zeros(len(keyless), np.int64)
+    spread[~keyless] = codes
+    return spread
+
+
+def _spread_values(values: pa.Array, keyless: npt.NDArray[np.bool_]) -> pa.Array:
+    return values.take(pa.array(np.cumsum(~keyless) - 1, mask=keyless))
 
 
 class SampledJoin:
@@ -78,9 +127,15 @@ class SampledJoin:
     def profile(self, alias: str, rows: int, seed: int) -> Profile:
         """A profile of at most so many arrivals of a stream, of those with full windows if any."""
         arrivals = self.arrivals[alias]
-        chosen = np.flatnonzero(arrivals.times >= self._full_from())
-        if len(chosen) < min(rows, len(arrivals)) // 4:
-            chosen = np.arange(len(arrivals))
+        full = np.flatnonzero(arrivals.times >= self._full_from())
+        if len(full) >= max(1, min(rows, len(arrivals)) // 4):
+            profile = self._profile(alias, full, rows, seed)
+            if profile.rows:
+                return profile
+        return self._profile(alias, np.arange(len(arrivals)), rows, seed)
+
+    def _profile(self, alias: str, chosen: Rows, rows: int, seed: int) -> Profile:
+        arrivals = self.arrivals[alias]
         if len(chosen) > rows:
             chosen = np.sort(np.random.default_rng(seed).choice(chosen, rows, replace=False))
         picked = arrivals.some(_mask(chosen, len(arrivals)))
@@ -89,8 +144,7 @@ class SampledJoin:
     def _full_from(self) -> int:
         """When the longest window is full, for streams that begin together."""
         starts = [int(each.times.min()) for each in self.arrivals.values() if len(each)]
-        spans = [s.window.size for s in self.join.streams if s.window and s.window.kind == "range"]
-        return min(starts, default=0) + max(spans, default=0)
+        return min(starts, default=0) + self.join.longest_us
 
 
 def written_mesh(view: BoundQuery) -> Mesh:

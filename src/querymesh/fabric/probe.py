@@ -25,8 +25,9 @@ from querymesh.fabric.join_ruster import FOREVER, JoinRuster, kept, moved
 from querymesh.fabric.operators import MOST_ROWS
 from querymesh.fabric.ruster import Rows, Ruster, in_parts
 from querymesh.index.codes import equality_codes
+from querymesh.index.request import OPS
 from querymesh.index.stem import Comparison, Request, Stem
-from querymesh.query.join import JoinQuery, KeyClass
+from querymesh.query.join import Compared, JoinQuery, KeyClass
 from querymesh.query.model import Meeting, Probe
 
 Stems = Mapping[str, Stem]
@@ -50,9 +51,9 @@ class JoinedKeys:
             for position, each in enumerate(join.keys_of(alias))
         }
         self._order = {
-            (alias, each): position
+            (alias, each): join.orders_of(alias).index(each.side(alias))
             for alias in join.schemas
-            for position, each in enumerate(join.orders_of(alias))
+            for each in join.comparisons_of(alias)
         }
         self.exact = {each.number: is_exact(each.dtype) for each in join.classes}
 
@@ -101,9 +102,9 @@ class JoinedKeys:
             return ruster.of.orders[position][ruster.rows]
         return self.stems[alias].order(position, ruster.matches[alias])
 
-    def position_of_order(self, alias: str, each: object) -> int:
-        """Where a comparison stands among those of a relation."""
-        return self._order[alias, each]  # type: ignore[index]
+    def position_of_order(self, alias: str, each: Compared) -> int:
+        """Where a relation's side of a comparison stands among its order codes."""
+        return self._order[alias, each]
 
 
 @dataclass
@@ -150,12 +151,13 @@ class ProbeModule:
     def _comparisons(self, ruster: JoinRuster, joined: Set[str]) -> tuple[Comparison, ...]:
         relation = self.operator.relation
         made = []
-        for position, each in enumerate(self.keys.join.orders_of(relation)):
+        for each in self.keys.join.comparisons_of(relation):
             other = each.other(relation)
             if other in joined:
                 theirs = self.keys.position_of_order(other, each)
                 values = self.keys.orders(ruster, other, theirs)
-                made.append(Comparison(each.op_for(relation), position, values))
+                own = self.keys.position_of_order(relation, each)
+                made.append(Comparison(each.op_for(relation), own, values))
         return tuple(made)
 
     def _bounds(self, ruster: JoinRuster) -> dict[str, Rows]:
@@ -225,7 +227,4 @@ class MeetingModule:
             keys.orders(ruster, alias, keys.position_of_order(alias, compared))
             for alias in (compared.left, compared.right)
         ]
-        return np.asarray(_COMPARE[compared.op](*sides))
-
-
-_COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+        return np.asarray(OPS[compared.op](*sides))

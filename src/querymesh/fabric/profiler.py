@@ -102,6 +102,7 @@ class Counted:
         self._module = module
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        """As the module does."""
         self.evaluations += len(ruster)
         yield from self._module.process(ruster)
 

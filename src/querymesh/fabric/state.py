@@ -41,8 +41,8 @@ class Keyed:
 
 def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -> Keyed:
     """Compute the keys of a relation's tuples."""
-    classes, compared = join.keys_of(alias), join.orders_of(alias)
-    exprs = [each.members[alias] for each in classes] + [each.side(alias) for each in compared]
+    classes = join.keys_of(alias)
+    exprs = [*(each.members[alias] for each in classes), *join.orders_of(alias)]
     arrays = [_computed(expr, rows, calls) for expr in exprs]
     failed = calls.take_failed(rows.num_rows)
     joinable = ~failed
@@ -55,10 +55,10 @@ def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -
     values = dict(zip([each.number for each in classes], arrays, strict=False))
     keys = tuple(_codes(each, values[each.number]) for each in classes)
     orders = []
-    for each, array in zip(compared, arrays[len(classes) :], strict=True):
+    for array in arrays[len(classes) :]:
         codes = order_codes(array)
         if codes is None:
-            raise TypeError(f"{each.text} compares {array.type}, which has no order codes")
+            raise TypeError(f"{alias} is compared by {array.type}, which has no order codes")
         orders.append(codes)
     unsure = {each.number: values[each.number] for each in classes if not is_exact(each.dtype)}
     return Keyed(joinable, keys, tuple(orders), unsure, int(failed.sum()))

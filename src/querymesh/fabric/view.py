@@ -47,7 +47,7 @@ class ViewFabric(Fabric):
         self.metrics = Metrics()
         self.unjoinable = 0
         self._calls = UserCalls(join.query.functions, on_error)
-        self._own = frozenset(
+        self.own = frozenset(
             op.index
             for op in self.bound.operators
             if isinstance(op, Filter) and not _after_probes(op.after, self)
@@ -142,7 +142,7 @@ class ViewFabric(Fabric):
 
     def _stored(self, ruster: Ruster) -> bool:
         """Whether all conditions on the stream alone are behind a ruster."""
-        return not any(self._own & _indices(entry) for entry in ruster.token.stack)
+        return not any(self.own & _indices(entry) for entry in ruster.token.stack)
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         if isinstance(self.bound.operators[ruster.token.top - 1], Meeting):

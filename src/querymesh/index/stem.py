@@ -174,7 +174,7 @@ class _Check(NamedTuple):
 def _way(partition: Partition, request: Request) -> tuple[Access | Ranges, list[_Check]]:
     """How matches are found in a partition, and what is left to be checked of them.
 
-    Without equality, the attribute of the first comparison is the one to search by.
+    Without equality, the attribute to search by is one bounded on both sides, or the first.
     """
     left = request.comparisons
     checks = []
@@ -186,9 +186,11 @@ def _way(partition: Partition, request: Request) -> tuple[Access | Ranges, list[
                 for j, codes in zip(request.pattern, request.codes, strict=True)
             ]
     elif left:
-        searched = [c for c in left if c.order == left[0].order]
-        left = tuple(c for c in left if c.order != left[0].order)
-        way = partition.order_index_for(searched[0].order).ranges(searched)
+        sides = {(c.order, c.op[0]) for c in left}
+        banded = (c.order for c in left if {(c.order, "<"), (c.order, ">")} <= sides)
+        by = next(banded, left[0].order)
+        way = partition.order_index_for(by).ranges([c for c in left if c.order == by])
+        left = tuple(c for c in left if c.order != by)
     else:
         way = Ranges.everything(len(request), len(partition))
     checks += [_Check(partition.orders[c.order], OPS[c.op], c.values) for c in left]

@@ -214,7 +214,7 @@ class Binding:
         }
         if found:
             return found
-        texts = self._normalised(name)
+        texts = self.normalised(name)
         by_text = {each.text: each.operator.index for each in placed}
         if texts and all(text in by_text or text in static for text in texts):
             return {by_text[text] for text in texts if text in by_text}
@@ -224,7 +224,8 @@ class Binding:
             f"{did_you_mean(name, known)}"
         )
 
-    def _normalised(self, sql: str) -> list[str]:
+    def normalised(self, sql: str) -> list[str]:
+        """The conjuncts of a condition as this query writes them; none if it means nothing here."""
         aliases = [relation.alias for relation in self.query.relations]
         try:
             expr = condition_of(sql, self.query.functions, aliases)

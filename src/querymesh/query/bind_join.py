@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, pairwise
 from typing import cast
 
 import pyarrow as pa
 
-from querymesh.errors import QueryError, SchemaError, UnsupportedError
+from querymesh.errors import QueryError, SchemaError, UnsupportedError, did_you_mean
+from querymesh.query.aggregate import check_aliases
 from querymesh.query.bind import Binding, numbered, schema_of, windowed
-from querymesh.query.expr import Call, Expr, UserCall, columns_of, user_calls_of
+from querymesh.query.expr import Call, Expr, UserCall, user_calls_of
 from querymesh.query.join import ORDERED, Compared, JoinQuery, KeyClass, Op
-from querymesh.query.joins import Condition
+from querymesh.query.joins import Condition, relations_of
 from querymesh.query.model import (
     BoundQuery,
     Filter,
@@ -42,6 +43,8 @@ def streams_in(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
 def bind_join(query: Query, schemas: Mapping[str, pa.Schema]) -> JoinQuery:
     """Resolve every name and type against the inputs, and find classes, comparisons and views."""
     by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
+    if query.aggregate is not None:
+        check_aliases(query.aggregate, by_alias)
     streams = tuple(map(_bounded, windowed(query, by_alias)))
     scope = Scope(query.relations, by_alias, query.using)
     return _Joining(Binding(query, streams[0], scope), streams).bound()
@@ -54,14 +57,6 @@ def _bounded(stream: Relation) -> Relation:
     return replace(stream, window=replace(stream.window, size=LONGEST_WINDOW))
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """A condition that reads one relation alone, or none."""
-
-    expr: Expr
-    text: str
-
-
 class _Joining:
     """One query over several streams being bound."""
 
@@ -70,11 +65,12 @@ class _Joining:
         self.query = binding.query
         self.streams = streams
         self.relations = [relation.alias for relation in self.query.relations]
-        self.own: dict[str, list[_Own]] = {alias: [] for alias in self.relations}
+        self.own: dict[str, list[Condition]] = {alias: [] for alias in self.relations}
         self.compared: list[Compared] = []
         self.residual: list[Condition] = []
         self.times = self._times()
-        equal = self._sorted_out(binding.conditions())
+        conditions = binding.conditions()
+        equal = self._sorted_out([part for each in conditions for part in self._halves(each)])
         self.classes = self._classes(equal)
 
     def bound(self) -> JoinQuery:
@@ -147,10 +143,10 @@ class _Joining:
         equal = []
         for condition in conditions:
             if len(condition.reads) == 1:
-                self.own[next(iter(condition.reads))].append(_Own(condition.expr, condition.text))
+                self.own[next(iter(condition.reads))].append(condition)
             elif not condition.reads:
                 for stream in self.streams:
-                    self.own[stream.alias].append(_Own(condition.expr, condition.text))
+                    self.own[stream.alias].append(condition)
             elif (sides := self._sides(condition)) is None:
                 self.residual.append(condition)
             elif condition.expr.function == "=":  # type: ignore[union-attr]
@@ -162,13 +158,26 @@ class _Joining:
                 )
         return equal
 
+    def _halves(self, condition: Condition) -> list[Condition]:
+        """`x BETWEEN l AND h` as its two comparisons, if an index can find by them."""
+        expr = condition.expr
+        if not isinstance(expr, Call) or expr.function != "between" or user_calls_of(expr):
+            return [condition]
+        x, low, high = expr.args
+        both = [Call(">=", (x, low)), Call("<=", (x, high))]
+        halves = [Condition(half, self.binding.text(half)) for half in both]
+        across = [half for half in halves if len(half.reads) > 1]
+        found = across and all(self._sides(half) is not None for half in across)
+        return halves if found else [condition]
+
     def _sides(self, condition: Condition) -> tuple[Expr, Expr] | None:
         """The two keys, if the condition compares one relation's with another's."""
         expr = condition.expr
         if not isinstance(expr, Call) or expr.function not in ("=", *ORDERED):
             return None
         left, right = expr.args
-        if len(_reads(left)) != 1 or len(_reads(right)) != 1 or _reads(left) == _reads(right):
+        reads = [relations_of(side) for side in (left, right)]
+        if [len(each) for each in reads] != [1, 1] or reads[0] == reads[1]:
             return None
         kinds = [kind_of(self.binding.typed(side)[1]) for side in (left, right)]
         if kinds[0] is not kinds[1] or kinds[0] in (Kind.OTHER, Kind.NULL):
@@ -201,7 +210,7 @@ class _Joining:
                 first = members.setdefault(_of(key), key)
                 if repr(first) != repr(key):
                     both = Call("=", (first, key))
-                    self.own[_of(key)].append(_Own(both, self.binding.text(both)))
+                    self.own[_of(key)].append(Condition(both, self.binding.text(both)))
             dtype = compute_type(self.binding.typed(next(iter(group.values())))[1])
             classes.append(KeyClass(number, dtype, members))
         return tuple(classes)
@@ -209,9 +218,55 @@ class _Joining:
     def _kind(self, key: Expr) -> Kind:
         return kind_of(self.binding.typed(key)[1])
 
+    def name(self, own: Condition) -> str:
+        """What a condition is called: by its text, or by the one function it is."""
+        if isinstance(own.expr, UserCall):
+            return self.query.functions[own.expr.function].name
+        return own.text
+
+    def called(self, own: Condition) -> set[str]:
+        """All that `after=` may call a condition, in lower case."""
+        return {own.text.lower(), self.name(own).lower(), *user_calls_of(own.expr)}
+
+    def awaited(self, call: str) -> list[str]:
+        """What `after=` of a function calls for, as conditions are `called`."""
+        named = [*self.binding.conditions(), *chain.from_iterable(self.own.values())]
+        known = {text for each in named for text in self.called(each)}
+        found: list[str] = []
+        for name in self.query.functions[call].after:
+            texts = [text.lower() for text in self.binding.normalised(name)]
+            if name.lower() in known:
+                found.append(name.lower())
+            elif texts and known.issuperset(texts):
+                found += texts
+            else:
+                others = (self.name(c) for c in named if call not in user_calls_of(c.expr))
+                raise QueryError(
+                    f"predicate {call} is to come after {name!r}, which is no condition of this "
+                    f"query: {did_you_mean(name, dict.fromkeys(others))}"
+                )
+        return found
+
+    def check_keys(self, alias: str) -> None:
+        """Refuse a join key that would have to wait for more than its relation's own conditions."""
+        own = self.own[alias]
+        met = {text for each in own for text in self.called(each)}
+        classes = [each.members[alias] for each in self.classes if alias in each.members]
+        compared = [each.side(alias) for each in self.compared if alias in (each.left, each.right)]
+        for key in (*classes, *compared):
+            for call in sorted(user_calls_of(key)):
+                for name in self.awaited(call):
+                    if name not in met:
+                        raise UnsupportedError(
+                            f"{call} is to come after {name!r}, but {self.binding.text(key)} is a "
+                            f"join key, computed right after the conditions on {alias} "
+                            f"alone: {', '.join(map(self.name, own)) or 'there are none'}"
+                        )
+
     def _static_filters(self, alias: str) -> tuple[Expr, ...]:
         for own in self.own[alias]:
-            self.binding.check_static(Condition(own.expr, own.text))
+            self.binding.check_static(own)
+        self.check_keys(alias)
         return tuple(own.expr for own in self.own[alias])
 
 
@@ -228,19 +283,19 @@ class _View:
         own = self.joining.own[self.source]
         made: list[tuple[Operator, str, frozenset[str]]] = []
         for each in own:
-            made.append((Filter(0, self._name(each), each.expr), each.text, frozenset()))
+            made.append((Filter(0, self.joining.name(each), each.expr), each.text, frozenset()))
         for alias, parent in self.parents.items():
             links = frozenset({self.source, parent})
             made.append((Probe(0, alias, alias, links), alias, links - {self.source}))
-        for left, right, text, condition in self._meetings():
-            meeting = Meeting(0, text, left, right, condition)
+        for left, right, text, number in self._meetings():
+            meeting = Meeting(0, text, left, right, number)
             made.append((meeting, text, frozenset({left, right})))
         for condition in self.joining.residual:
-            name = self._name(_Own(condition.expr, condition.text))
+            name = self.joining.name(condition)
             reads = condition.reads - {self.source}
             made.append((Filter(0, name, condition.expr), condition.text, reads))
         named = numbered([operator for operator, _, _ in made])
-        self._check_keys([op for op in named if isinstance(op, Filter)][: len(own)])
+        self.joining.check_keys(self.source)
         return self._ordered(named, [text for _, text, _ in made], [r for _, _, r in made])
 
     def _ordered(
@@ -269,22 +324,21 @@ class _View:
         found: set[int] = set()
         filters = [op for op in made if isinstance(op, Filter)]
         elsewhere = {
-            part.lower()
+            name
             for alias, owned in self.joining.own.items()
             if alias != self.source
             for own in owned
-            for part in (own.text, self._name(own), *user_calls_of(own.expr))
+            for name in self.joining.called(own)
         }
         for call in sorted(user_calls_of(operator.expr)):
-            for name in self.joining.query.functions[call].after:
+            for name in self.joining.awaited(call):
                 matching = {
                     op.index
                     for op in filters
-                    if name.lower() in (op.name.lower(), texts[op.index - 1].lower())
-                    or name.lower() in user_calls_of(op.expr)
+                    if name in self.joining.called(Condition(op.expr, texts[op.index - 1]))
                 }
-                several = len(_reads(operator.expr)) > 1
-                if not matching and several and name.lower() in elsewhere:
+                several = len(relations_of(operator.expr)) > 1
+                if not matching and several and name in elsewhere:
                     continue
                 if not matching or not matching <= allowed:
                     raise UnsupportedError(
@@ -295,25 +349,6 @@ class _View:
                     )
                 found |= matching - {operator.index}
         return frozenset(found)
-
-    def _check_keys(self, own: Sequence[Filter]) -> None:
-        """Refuse a join key that would have to wait for more than the stream's own conditions."""
-        texts = {each.text.lower() for each in self.joining.own[self.source]}
-        texts |= {op.name.lower() for op in own}
-        texts |= {name for op in own for name in user_calls_of(op.expr)}
-        classes = [c.members[self.source] for c in self.joining.classes if self.source in c.members]
-        compared = [
-            c.side(self.source) for c in self.joining.compared if self.source in (c.left, c.right)
-        ]
-        for key in (*classes, *compared):
-            for call in sorted(user_calls_of(key)):
-                for name in self.joining.query.functions[call].after:
-                    if name.lower() not in texts:
-                        raise UnsupportedError(
-                            f"{call} is to come after {name!r}, but {self.binding.text(key)} is a "
-                            f"join key, computed right after the conditions on {self.source} "
-                            f"alone: {', '.join(op.name for op in own) or 'there are none'}"
-                        )
 
     def _parents(self) -> dict[str, str]:
         """For each other relation, in an order in which each can be probed, what it hangs on."""
@@ -366,17 +401,8 @@ class _View:
             if self.source not in (left, right) and not linked:
                 yield left, right, compared.text, number
 
-    def _name(self, own: _Own) -> str:
-        if isinstance(own.expr, UserCall):
-            return self.joining.query.functions[own.expr.function].name
-        return own.text
-
-
-def _reads(expr: Expr) -> frozenset[str]:
-    return frozenset(column.relation or "" for column in columns_of(expr))
-
 
 def _of(key: Expr) -> str:
     """The one relation a key reads."""
-    (alias,) = _reads(key)
+    (alias,) = relations_of(key)
     return alias

@@ -116,13 +116,27 @@ class JoinQuery:
         """The window of a relation; None of a static table."""
         return next((s.window for s in self.streams if s.alias == alias), None)
 
+    @property
+    def longest_us(self) -> int:
+        """The longest of the windows that go by time, 0 if there is none."""
+        windows = [s.window for s in self.streams if s.window is not None]
+        return max((window.size for window in windows if window.kind == "range"), default=0)
+
     def keys_of(self, alias: str) -> tuple[KeyClass, ...]:
         """The classes that a relation has an attribute of: the positions of its access patterns."""
         return tuple(each for each in self.classes if alias in each.members)
 
-    def orders_of(self, alias: str) -> tuple[Compared, ...]:
-        """The comparisons a relation takes part in: the positions of its order codes."""
+    def comparisons_of(self, alias: str) -> tuple[Compared, ...]:
+        """The comparisons a relation takes part in."""
         return tuple(each for each in self.compared if alias in (each.left, each.right))
+
+    def orders_of(self, alias: str) -> tuple[Expr, ...]:
+        """The keys of a relation that are compared, each once: the positions of its order codes.
+
+        Both comparisons of a band, `b.x >= a.low AND b.x <= a.high`, are of one position of b, so
+        that one index finds what lies between.
+        """
+        return tuple(dict.fromkeys(each.side(alias) for each in self.comparisons_of(alias)))
 
     def value_column(self, each: KeyClass, alias: str) -> str:
         """The column of a state with the values of a key, to compare what hashes cannot tell."""
@@ -157,7 +171,7 @@ class JoinQuery:
         view = self.views[alias]
         exprs = [op.expr for op in view.operators if isinstance(op, Filter)]
         exprs += [each.members[alias] for each in self.keys_of(alias)]
-        exprs += [each.side(alias) for each in self.orders_of(alias)]
+        exprs += self.orders_of(alias)
         read = {column for expr in exprs for column in columns_of(expr)}
         kept = set(self.columns_kept(alias))
         return [n for n in self.schemas[alias].names if n in kept or Column(alias, n) in read]

@@ -23,7 +23,7 @@ class Condition:
     @cached_property
     def reads(self) -> frozenset[str]:
         """The aliases of the relations whose columns it reads."""
-        return _reads(self.expr)
+        return relations_of(self.expr)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Join:
     @property
     def reads(self) -> frozenset[str]:
         """The aliases of the relations that the probe keys read."""
-        return frozenset().union(*(_reads(key) for key in self.probe_keys))
+        return frozenset().union(*(relations_of(key) for key in self.probe_keys))
 
 
 def place_lookups(
@@ -81,11 +81,12 @@ def _link(expr: Expr, table: str, placed: set[str]) -> tuple[Expr, Expr] | None:
     if not isinstance(expr, Call) or expr.function != "=":
         return None
     for probe, build in (expr.args, expr.args[::-1]):
-        reads = _reads(probe)
-        if reads and reads <= placed and _reads(build) == {table}:
+        reads = relations_of(probe)
+        if reads and reads <= placed and relations_of(build) == {table}:
             return probe, build
     return None
 
 
-def _reads(expr: Expr) -> frozenset[str]:
+def relations_of(expr: Expr) -> frozenset[str]:
+    """The aliases of the relations whose columns an expression reads."""
     return frozenset(column.relation or "" for column in columns_of(expr))

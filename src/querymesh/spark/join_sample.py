@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.errors import TrainingError, did_you_mean
+from querymesh.fabric.arrivals import Ints
 from querymesh.query.join import JoinQuery
+from querymesh.spark.inputs import Data
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
+
+log = logging.getLogger("querymesh")
 
 STRETCH = 20
 """So many rows are looked at for each one that is profiled: its partners must be there."""
 
 
-def stretch_of_time(
-    join: JoinQuery, data: Mapping[str, DataFrame | pa.Table], rows: int
-) -> dict[str, pa.Table]:
-    """The earliest `rows` arrivals of all streams together, by stream.
+def stretch_of_time(join: JoinQuery, data: Mapping[str, Data], rows: int) -> dict[str, pa.Table]:
+    """The earliest `rows` arrivals of all streams together, by stream; with those of the same time
+    as the last, `rows` of each stream at most.
 
-    Rows taken by chance from each stream would hardly find their partners. Without a time column
-    the first rows of each stream are taken.
+    Rows taken by chance from each stream would hardly find their partners. Those from before all
+    streams have begun meet only a part of them, so the stretch begins a window before that. Without
+    a time column the first rows of each stream are taken.
     """
     for alias in join.aliases:
         given = data[alias]
@@ -33,43 +39,73 @@ def stretch_of_time(
                 f"{alias} is a stream, which has no sample before it runs: give batch DataFrames "
                 "or Arrow tables, or run the query untrained and it learns from its first batches"
             )
+    stretch = _stretch(join, data, rows)
+    if stretch is not None and stretch[1] - stretch[0] < join.longest_us:
+        log.warning(
+            "the %s rows to learn from last %g seconds, and the longest window %g: there will be "
+            "more matches than in the sample; raise sample_rows",
+            f"{rows:,}", (stretch[1] - stretch[0]) / 1e6, join.longest_us / 1e6,
+        )  # fmt: skip
     found = {}
-    end = _end(join, data, rows)
     for alias in join.aliases:
         given, time = data[alias], join.times.get(alias)
-        if isinstance(given, DataFrame):
-            if time is not None and end is not None:
-                given = given.where(F.col(f"`{time}`") <= F.lit(end))
-            elif time is None:
-                given = given.limit(rows)
-            table = whole_table(given, alias)
-        elif time is not None and end is not None:
-            table = given.filter(pc.less_equal(given.column(time), pa.scalar(end)))
-        else:
-            table = given.slice(0, rows)
-        found[alias] = conform(table, join.schemas[alias])
+        if time is None:
+            given = given.limit(rows) if isinstance(given, DataFrame) else given.slice(0, rows)
+        elif stretch is not None:
+            begin, end = (_instant(join, alias, us) for us in stretch)
+            given = _within(given, time, begin, end, rows)
+        found[alias] = conform(whole_table(given, alias), join.schemas[alias])
     return found
 
 
-def _end(join: JoinQuery, data: Mapping[str, DataFrame | pa.Table], rows: int) -> object:
-    """The time of the last of the earliest `rows` arrivals; None where all are taken."""
-    times = []
-    for alias, time in join.times.items():
-        given = data[alias]
-        if isinstance(given, DataFrame):
-            earliest = given.select(F.col(f"`{time}`").alias("time")).where("time IS NOT NULL")
-            table = earliest.orderBy("time").limit(rows).toArrow()
-            times.append(table.column("time").cast(join.schemas[alias].field(time).type))
-        else:
-            times.append(given.column(time).drop_null())
-    if not times or sum(map(len, times)) <= rows:
+def _stretch(join: JoinQuery, data: Mapping[str, Data], rows: int) -> tuple[int, int] | None:
+    """The first and the last microsecond of the stretch; None where all rows are taken."""
+    times = {alias: _earliest(data[alias], time, rows) for alias, time in join.times.items()}
+    if sum(map(len, times.values())) <= rows:
         return None
-    chunks = [chunk.cast(times[0].type) for column in times for chunk in column.chunks]
-    together = pc.sort_indices(pa.chunked_array(chunks))
-    return pa.chunked_array(chunks).take(together[:rows])[-1].as_py()
+    firsts = {alias: int(found[0]) for alias, found in times.items() if len(found)}
+    begin = max(min(firsts.values()), max(firsts.values()) - join.longest_us)
+    for alias, first in firsts.items():
+        if first < begin:
+            since = _instant(join, alias, begin)
+            times[alias] = _earliest(data[alias], join.times[alias], rows, since)
+    together = np.sort(np.concatenate(list(times.values())))
+    return begin, int(together[:rows][-1])
 
 
-def join_sample(join: JoinQuery, given: object) -> dict[str, DataFrame | pa.Table] | None:
+def _earliest(given: Data, time: str, rows: int, begin: pa.Scalar | None = None) -> Ints:
+    """The earliest times of a stream, from some time on, in order: `rows` of them at most."""
+    if isinstance(given, DataFrame):
+        found = given.select(F.col(f"`{time}`").alias("time")).where("time IS NOT NULL")
+        if begin is not None:
+            found = found.where(F.col("time") >= F.lit(begin.as_py()))
+        times = found.orderBy("time").limit(rows).toArrow().column("time")
+    else:
+        times = given.column(time).drop_null()
+        if begin is not None:
+            times = times.filter(pc.greater_equal(times, begin))
+    us = times.cast(pa.timestamp("us", times.type.tz), safe=False).cast(pa.int64())
+    return np.sort(np.asarray(us, np.int64))[:rows]
+
+
+def _instant(join: JoinQuery, alias: str, us: int) -> pa.Scalar:
+    """Microseconds as a value of a stream's time column."""
+    zone = join.schemas[alias].field(join.times[alias]).type.tz
+    return pa.scalar(us, pa.timestamp("us", zone))
+
+
+def _within(given: Data, time: str, begin: pa.Scalar, end: pa.Scalar, rows: int) -> Data:
+    """The rows of a stretch, in order; not all of them where very many have one time."""
+    if isinstance(given, DataFrame):
+        column = F.col(f"`{time}`")
+        between = column.between(F.lit(begin.as_py()), F.lit(end.as_py()))
+        return given.where(between).orderBy(column).limit(rows)
+    times = given.column(time)
+    found = given.filter(pc.and_(pc.greater_equal(times, begin), pc.less_equal(times, end)))
+    return found.sort_by(time).slice(0, rows)
+
+
+def join_sample(join: JoinQuery, given: object) -> dict[str, Data] | None:
     """The samples of the streams by alias, as `run` was given them by relation name."""
     if given is None:
         return None

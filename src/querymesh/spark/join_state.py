@@ -44,10 +44,9 @@ class BlockLayout:
             if isinstance(key, Column) and key.name in kept and is_exact(each.dtype):
                 self._keys[position] = key.name
         self._orders: dict[int, str] = {}
-        for position, compared in enumerate(join.orders_of(alias)):
-            side = compared.side(alias)
-            if isinstance(side, Column) and side.name in kept:
-                self._orders[position] = side.name
+        for position, order in enumerate(join.orders_of(alias)):
+            if isinstance(order, Column) and order.name in kept:
+                self._orders[position] = order.name
         window = next(stream.window for stream in join.streams if stream.alias == alias)
         counts = window is not None and window.kind == "rows"
         self._time = None if counts else join.times.get(alias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -42,17 +43,24 @@ def train_join(
     for alias, view in join.views.items():
 
         def take(rows: int, seed: int, alias: str = alias) -> Profile:
-            return sampled.profile(alias, rows, seed)
+            profile = sampled.profile(alias, rows, seed)
+            if profile.rows == 0:
+                raise _NothingToProfile
+            return profile
 
-        if len(view.operators) < 2 or timed[alias].num_rows == 0:
-            meshes[alias] = written_mesh(view)
-        else:
-            meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)
+        meshes[alias] = written_mesh(view)
+        if len(view.operators) >= 2:
+            with suppress(_NothingToProfile):
+                meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)
     rates = {alias: float(batch.num_rows) for alias, batch in timed.items()}
     session = SparkSession.getActiveSession()
     cores = session.sparkContext.defaultParallelism if session is not None else 1
     cube = join_cube(join, shard_count(join, None, cores), rates)
     return JoinMesh(join.query, meshes, rates, cube)
+
+
+class _NothingToProfile(Exception):  # noqa: N818
+    """The sample has no row of a stream, or none that can be joined: its order stays as written."""
 
 
 def static_inputs(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:

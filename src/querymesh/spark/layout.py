@@ -100,10 +100,10 @@ def shard_layout(
     """All streams as one DataFrame whose partition s holds shard s, and how to read it.
 
     A row whose key is NULL joins nothing and is left out, unless `drop_null_keys=False`: a window
-    of `[ROWS n]` counts it. Each shard can be sorted by the streams' `time`, by their `place`, or by
-    time and then by place; then by stream. That is the order in which rows count as arrived
-    (`fabric/arrivals.py`), so that it is the same wherever Arrow ends a batch. A streaming
-    DataFrame cannot be sorted.
+    of `[ROWS n]` counts it. Each shard can be sorted by the streams' `time`, by their `place`, or
+    by time and then by place; rows that are equal in these, by stream. That is the order in which
+    rows count as arrived (`fabric/arrivals.py`), so it is the same wherever Arrow ends a batch. A
+    streaming DataFrame cannot be sorted.
     """
     _check(streams, cube)
     slots, kinds = _assign(streams)
@@ -287,9 +287,9 @@ def _check(streams: Sequence[StreamInput], cube: Hypercube) -> None:
                     f"stream {stream.alias} has no column {name!r}: "
                     f"{did_you_mean(name, stream.data.columns)}"
                 )
-        for role, name in roles.items():
-            if name and name not in stream.columns:
-                raise SchemaError(f"the {role} {name!r} of {stream.alias} must be sent as well")
+        for role, column in roles.items():
+            if column and column not in stream.columns:
+                raise SchemaError(f"the {role} {column!r} of {stream.alias} must be sent as well")
     for dimension in cube.dimensions:
         for alias in dimension.owners - set(aliases):
             raise SchemaError(
