@@ -62,14 +62,15 @@ def test_of_a_huge_fan_out_few_rows_are_asked_and_all_have_an_outcome(timed, mon
     profile, evaluations = profiled(STAR, fans(200, 400, 3), timed=timed)
     assert np.unique(profile.outcomes, axis=0).tolist() == [[400, 3]]
     if not timed:
-        assert evaluations == 200 + 50 + 13 + 200, "of b, until a part could be counted; and of c"
+        assert evaluations == (200 + 50 + 13 + 4) + 200, (
+            "of b, until a part could be counted; and of c"
+        )
 
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_rows_that_were_not_carried_on_do_not_count_as_dropped(timed, monkeypatch):
     monkeypatch.setattr(fan_out, "MOST_PROFILED", 500)
-    sql = STAR + " AND b.v < 3"
-    sql = sql.replace("b.v < 3", "b.v + c.v < 3")
+    sql = STAR + " AND b.v + c.v < 3"
     tables = fans(400, 10, 1)
     tables["B"] = tables["B"].append_column("v", pa.array(np.arange(10) % 2 * 5))
     tables["C"] = tables["C"].append_column("v", pa.array([0]))
@@ -127,11 +128,11 @@ def test_text_keys_are_computed_of_what_their_guard_lets_through():
 def test_a_condition_after_another_is_not_asked_about_nothing():
     functions = {
         "first": qm.predicate(lambda x, y: x < y, name="first", vectorised=False),
-        "then": qm.predicate(lambda x, y: x < y, name="then", after=["first"], vectorised=False),
+        "later": qm.predicate(lambda x, y: x < y, name="later", after=["first"], vectorised=False),
     }
     tables = {"A": table([1, 2], k=[1, 2], v=[0, 0]), "B": table([1, 2], k=[7, 8], v=[0, 0])}
     sql = f"""SELECT a.v AS i FROM A a {WINDOW}, B b {WINDOW}
-              WHERE a.k = b.k AND first(a.v, b.v) AND then(a.v, b.v)"""
+              WHERE a.k = b.k AND first(a.v, b.v) AND later(a.v, b.v)"""
     profile, _ = profiled(sql, tables, functions=functions)
     assert not profile.outcomes.any()
 
@@ -152,11 +153,11 @@ def test_a_stream_of_few_rows_is_profiled_by_all_of_them():
 
 def test_arrivals_with_full_windows_that_cannot_be_joined_are_not_all_there_are():
     second = 10**6
-    keys = pa.array([0] * 10 + [None] * 40, pa.int64())
+    keys = pa.array([0] * 9 + [None] * 41, pa.int64())
     tables = {**fans(1, 5, 5), "A": table(np.arange(50) * second, x=keys, y=keys)}
     join = bound(STAR, tables)
     profile = SampledJoin(join, by_alias(join, tables), {}).profile("a", 100, 0)
-    assert profile.rows == 10
+    assert profile.rows == 9
 
 
 @pytest.mark.parametrize("rows", [0, 50])
@@ -164,7 +165,8 @@ def test_a_stream_without_a_joinable_row_keeps_the_order_as_written(rows):
     tables = fans(rows, 20, 20)
     tables["A"] = table(range(rows), x=pa.nulls(rows, pa.int64()), y=pa.nulls(rows, pa.int64()))
     join, mesh = trained(STAR, tables)
-    assert mesh.meshes["a"] == written_mesh(join.views["a"])
+    assert mesh.routes["a"] == written_mesh(join.views["a"]).routes
+    assert (mesh.meshes["a"].sample_rows, mesh.meshes["b"].sample_rows) == (0, 20)
 
 
 def test_the_stretch_of_time_is_no_longer_for_rows_of_one_time():

@@ -332,7 +332,7 @@ def test_state_that_was_deleted_is_missed(base):
         (PAIR.replace("a.k = b.k", "a.x = b.x"), {}, "the query was .*a.k = b.k, now .*a.x = b.x"),
         (PAIR.replace("B b [RANGE 5", "B b [RANGE 6"), {},
          r"the window of b was \[RANGE 5 SECONDS\], now \[RANGE 6 SECONDS\]"),
-        (PAIR, {"shards": 3}, 'the shards was .*"shards": 2.*, now .*"shards": 3'),
+        (PAIR, {"shards": 3}, 'shards was 2, now 3'),
     ],
 )  # fmt: skip
 def test_another_query_on_the_checkpoint_is_refused_with_what_changed(base, sql, how, told):
@@ -473,7 +473,7 @@ def test_progress_tells_what_was_done(spark, tmp_path):
         assert stream["routeShares"] == {{"a": "b", "b": "a"}[alias]: 1.0}
     first, second = ran.live.batches
     assert (first.rows_in, first.rows_out, first.probes, first.late) == (6, 2, 6, 0)
-    assert (second.rows_in, second.rows_out, second.probes, second.late) == (2, 5, 2, 1)
+    assert (second.rows_in, second.rows_out, second.probes, second.late) == (3, 5, 2, 1)
     assert second.state_rows == 8
 
 
@@ -504,3 +504,62 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
         f"2000000 AND {newest} - epoch_us(c.ts) <= 3000000"
     )
     assert ran.rows == Counter(found.fetchall())
+
+
+def by_rows(batches, sizes):
+    """[ROWS n] by a plain loop: batch by batch, by time, place and stream."""
+    seen = {name: [] for name in sizes}
+    found = Counter()
+    for tables in batches:
+        arrivals = [
+            (row["ts"], place, name, row)
+            for name in sizes
+            for place, row in enumerate(tables.get(name, SCHEMA.empty_table()).to_pylist())
+        ]
+        for _, _, name, row in sorted(
+            arrivals, key=lambda each: (each[:2], list(sizes).index(each[2]))
+        ):
+            (other,) = set(sizes) - {name}
+            for met in seen[other][-sizes[other] :]:
+                if met["k"] == row["k"]:
+                    found[(row["id"], met["id"]) if name == "A" else (met["id"], row["id"])] += 1
+            seen[name].append(row)
+    return found
+
+
+def test_windows_that_count_rows_run_on_a_stream(spark, tmp_path):
+    rng = np.random.default_rng(5)
+    feed = Feed(spark, tmp_path / "in", "AB")
+    batches = [
+        {name: random_rows(rng, 12, 5.0, 5 * number, 100 * number) for name in names}
+        for number, names in enumerate(["AB", "A", "AB", "B", "AB"])
+    ]
+    for tables in batches:
+        feed.add(**tables)
+    sql = "SELECT a.id AS a, b.id AS b FROM A a [ROWS 3], B b [ROWS 4] WHERE a.k = b.k"
+    ran = Ran(feed, sql, tmp_path / "checkpoint", shards=1, delay="1 hour")
+    assert ran.rows == by_rows(batches, {"A": 3, "B": 4})
+    assert sum(ran.rows.values()) > 20
+
+
+def test_an_aggregate_by_time_counts_results_as_old_as_a_window(spark, tmp_path):
+    feed = Feed(spark, tmp_path / "in", "AB")
+    feed.add(A=rows_at(1, 2), B=rows_at(1))
+    feed.add(A=rows_at(200, first_id=5), B=rows_at(200, first_id=5))
+    feed.add(B=rows_at(201, first_id=6))
+    asked = query_of(
+        "SELECT window(a.ts, '1 minute') AS minute, count(*) AS n "
+        "FROM A a [RANGE 1 HOUR], B b [RANGE 1 HOUR] WHERE a.k = b.k "
+        "GROUP BY window(a.ts, '1 minute')"
+    )
+    checkpoint = tmp_path / "checkpoint"
+    out = qm.run(
+        asked, feed.streams(), shards=2, delay="0 seconds", checkpoint=str(checkpoint), adapt=False
+    )
+    newest = {}
+
+    def sink(batch, _):
+        newest.update({row.minute.start: row.n for row in batch.collect()})
+
+    to_end(out.writeStream.outputMode("update").foreachBatch(sink), checkpoint)
+    assert sorted(newest.values()) == [3, 6], "a of the first minute meets three of b, twice"

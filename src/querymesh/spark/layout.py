@@ -117,17 +117,17 @@ def shard_layout(
     laid = _partitioned(union, cube.shards)
     time_slot = _common_slot([stream.time for stream in streams], slots)
     place_slot = _common_slot([stream.place for stream in streams], slots)
+    if laid.isStreaming and (sort_by_time or sort_by_place):
+        raise UnsupportedError(
+            "a streaming DataFrame cannot be sorted within its shards: leave sort_by_time and "
+            "sort_by_place out"
+        )
     by = []
     if sort_by_time:
         by.append(_sortable("time", time_slot, {s.alias: _type(s, s.time) for s in streams}))
     if sort_by_place:
         by.append(_sortable("place", place_slot, {s.alias: _type(s, s.place) for s in streams}))
     if by:
-        if laid.isStreaming:
-            raise UnsupportedError(
-                "a streaming DataFrame cannot be sorted within its shards: leave sort_by_time and "
-                "sort_by_place out"
-            )
         laid = laid.sortWithinPartitions(*by, STREAM)
     return laid, SlotMap(
         aliases=tuple(stream.alias for stream in streams),
