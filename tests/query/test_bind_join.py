@@ -134,6 +134,10 @@ def test_comparisons_with_one_key_share_its_position() -> None:
     assert join.orders_of("c") == (low.left_key, other.left_key)
     assert low.left_key == high.left_key
     assert join.orders_of("b") == (other.right_key,)
+    assert [join.order_of("c", each) for each in join.compared] == [0, 1, 0]
+    one, true = (f"length(concat(a.k, CAST({value} AS STRING)))" for value in ("1", "TRUE"))
+    apart = bound(STREAMS, f"{one} <= b.x AND {true} >= b.x")
+    assert [apart.order_of("a", each) for each in apart.compared] == [0, 1]
 
 
 def test_between_is_two_comparisons_where_an_index_finds_by_them() -> None:

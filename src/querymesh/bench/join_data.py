@@ -42,14 +42,14 @@ class Design:
     """
 
     shape: str
-    rows: int = 36_000
+    rows: int = 24_000
     rate: float = 600.0
     window_s: int = 10
     matches: float = 0.8
     rare: float = 0.0
     linked: float = 0.0
     disorder_s: float = 0.0
-    batches: int = 10
+    batches: int = 6
     seed: int = 0
     label: str = ""
 

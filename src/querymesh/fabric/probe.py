@@ -51,7 +51,7 @@ class JoinedKeys:
             for position, each in enumerate(join.keys_of(alias))
         }
         self._order = {
-            (alias, each): join.orders_of(alias).index(each.side(alias))
+            (alias, each): join.order_of(alias, each)
             for alias in join.schemas
             for each in join.comparisons_of(alias)
         }

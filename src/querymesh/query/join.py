@@ -136,7 +136,12 @@ class JoinQuery:
         Both comparisons of a band, `b.x >= a.low AND b.x <= a.high`, are of one position of b, so
         that one index finds what lies between.
         """
-        return tuple(dict.fromkeys(each.side(alias) for each in self.comparisons_of(alias)))
+        sides = (each.side(alias) for each in self.comparisons_of(alias))
+        return tuple({repr(side): side for side in sides}.values())  # 1 == True, but not in SQL
+
+    def order_of(self, alias: str, compared: Compared) -> int:
+        """The position of a relation's side of a comparison among its order codes."""
+        return list(map(repr, self.orders_of(alias))).index(repr(compared.side(alias)))
 
     def value_column(self, each: KeyClass, alias: str) -> str:
         """The column of a state with the values of a key, to compare what hashes cannot tell."""

@@ -111,6 +111,7 @@ def run_join(
         cube,
         drop_null_keys=not join.counts_rows,
         sort_by_time=not streaming and bool(join.times),
+        sort_by_place=not streaming and join.counts_rows,
     )
     if streaming:
         laid = laid.withColumn(NOW, F.current_timestamp())
@@ -277,7 +278,8 @@ def _stream_inputs(
             for each in join.classes
             if alias in each.members and each.in_catalyst
         }
-        inputs.append(StreamInput(alias, frame, columns, keys, join.times.get(alias)))
+        place = PLACE if join.counts_rows else None
+        inputs.append(StreamInput(alias, frame, columns, keys, join.times.get(alias), place))
     return inputs
 
 

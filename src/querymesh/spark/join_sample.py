@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,12 +22,18 @@ from querymesh.spark.schema import conform
 log = logging.getLogger("querymesh")
 
 STRETCH = 20
-"""So many rows are looked at for each one that is profiled: its partners must be there."""
+"""So many rows at least are looked at for each one that is profiled: its partners must be there."""
+
+MOST_STRETCH = 500_000
+"""And so many at most, where windows are longer than those rows last."""
+
+FULL = 1.5
+"""So many of the longest windows are wanted, so that a third of the stretch sees full ones."""
 
 
 def stretch_of_time(join: JoinQuery, data: Mapping[str, Data], rows: int) -> dict[str, pa.Table]:
-    """The earliest `rows` arrivals of all streams together, by stream; with those of the same time
-    as the last, `rows` of each stream at most.
+    """The earliest arrivals of all streams together, by stream: `rows` of them, or as many more as
+    it takes for windows to fill, up to `MOST_STRETCH`; with those of the same time as the last.
 
     Rows taken by chance from each stream would hardly find their partners. Those from before all
     streams have begun meet only a part of them, so the stretch begins a window before that. Without
@@ -43,8 +50,8 @@ def stretch_of_time(join: JoinQuery, data: Mapping[str, Data], rows: int) -> dic
     if stretch is not None and stretch[1] - stretch[0] < join.longest_us:
         log.warning(
             "the %s rows to learn from last %g seconds, and the longest window %g: there will be "
-            "more matches than in the sample; raise sample_rows",
-            f"{rows:,}", (stretch[1] - stretch[0]) / 1e6, join.longest_us / 1e6,
+            "more matches than in the sample",
+            f"{MOST_STRETCH:,}", (stretch[1] - stretch[0]) / 1e6, join.longest_us / 1e6,
         )  # fmt: skip
     found = {}
     for alias in join.aliases:
@@ -53,14 +60,15 @@ def stretch_of_time(join: JoinQuery, data: Mapping[str, Data], rows: int) -> dic
             given = given.limit(rows) if isinstance(given, DataFrame) else given.slice(0, rows)
         elif stretch is not None:
             begin, end = (_instant(join, alias, us) for us in stretch)
-            given = _within(given, time, begin, end, rows)
+            given = _within(given, time, begin, end, MOST_STRETCH)
         found[alias] = conform(whole_table(given, alias), join.schemas[alias])
     return found
 
 
 def _stretch(join: JoinQuery, data: Mapping[str, Data], rows: int) -> tuple[int, int] | None:
     """The first and the last microsecond of the stretch; None where all rows are taken."""
-    times = {alias: _earliest(data[alias], time, rows) for alias, time in join.times.items()}
+    most = max(rows, MOST_STRETCH)
+    times = {alias: _earliest(data[alias], time, most) for alias, time in join.times.items()}
     if sum(map(len, times.values())) <= rows:
         return None
     firsts = {alias: int(found[0]) for alias, found in times.items() if len(found)}
@@ -68,9 +76,11 @@ def _stretch(join: JoinQuery, data: Mapping[str, Data], rows: int) -> tuple[int,
     for alias, first in firsts.items():
         if first < begin:
             since = _instant(join, alias, begin)
-            times[alias] = _earliest(data[alias], join.times[alias], rows, since)
+            times[alias] = _earliest(data[alias], join.times[alias], most, since)
     together = np.sort(np.concatenate(list(times.values())))
-    return begin, int(together[:rows][-1])
+    until_full = int(np.searchsorted(together, begin + FULL * join.longest_us, side="right"))
+    taken = min(max(rows, until_full), most, len(together))
+    return begin, int(together[taken - 1])
 
 
 def _earliest(given: Data, time: str, rows: int, begin: pa.Scalar | None = None) -> Ints:
@@ -78,7 +88,7 @@ def _earliest(given: Data, time: str, rows: int, begin: pa.Scalar | None = None)
     if isinstance(given, DataFrame):
         found = given.select(F.col(f"`{time}`").alias("time")).where("time IS NOT NULL")
         if begin is not None:
-            found = found.where(F.col("time") >= F.lit(begin.as_py()))
+            found = found.where(F.col("time") >= _literal(begin))
         times = found.orderBy("time").limit(rows).toArrow().column("time")
     else:
         times = given.column(time).drop_null()
@@ -94,11 +104,19 @@ def _instant(join: JoinQuery, alias: str, us: int) -> pa.Scalar:
     return pa.scalar(us, pa.timestamp("us", zone))
 
 
+def _literal(instant: pa.Scalar) -> SparkColumn:
+    """An instant for Spark; one without a zone must not be read in the zone of this process."""
+    moment = instant.as_py()
+    if moment.tzinfo is None:
+        return F.lit(moment.isoformat(sep=" ")).cast("timestamp_ntz")
+    return F.lit(moment)
+
+
 def _within(given: Data, time: str, begin: pa.Scalar, end: pa.Scalar, rows: int) -> Data:
     """The rows of a stretch, in order; not all of them where very many have one time."""
     if isinstance(given, DataFrame):
         column = F.col(f"`{time}`")
-        between = column.between(F.lit(begin.as_py()), F.lit(end.as_py()))
+        between = column.between(_literal(begin), _literal(end))
         return given.where(between).orderBy(column).limit(rows)
     times = given.column(time)
     found = given.filter(pc.and_(pc.greater_equal(times, begin), pc.less_equal(times, end)))
