@@ -37,8 +37,9 @@ def claim(
     """Say on the driver which query the state in the folder is of, and get what is stored.
 
     The first run stores `description`, from label ("the window of News") to text, and so does the
-    next as long as none ran a batch; a later run must give the same. A label in `free` may change, and the new text is stored. A label in `adopt` may
-    differ too, but the stored text stays and the caller goes by it, as by the number of shards.
+    next as long as none ran a batch; a later run must give the same. A label in `free` may change,
+    and the new text is stored. A label in `adopt` may differ too, but the stored text stays and the
+    caller goes by it, as by the number of shards.
 
     With Spark's `checkpoint` directory given, one that has committed batches is no place for a
     first run: its query had state, which is gone.
