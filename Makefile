@@ -16,7 +16,7 @@ test: $(VENV)/.for-test  ## run all tests
 	$(BIN)/python -m pytest
 
 soak: $(VENV)/.for-test  ## the longer form of the joins' tests: SOAK times as many examples and kills
-	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest tests/fabric/test_join.py tests/spark -k join
+	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest tests/fabric/test_join.py tests/spark -k "join or aggregate"
 
 lint: $(VENV)/.for-test  ## style, types and import contracts
 	$(BIN)/ruff check src tests

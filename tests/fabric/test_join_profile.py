@@ -169,7 +169,8 @@ def test_a_stream_without_a_joinable_row_keeps_the_order_as_written(rows):
     assert (mesh.meshes["a"].sample_rows, mesh.meshes["b"].sample_rows) == (0, 20)
 
 
-def test_the_stretch_of_time_is_no_longer_for_rows_of_one_time():
+def test_the_stretch_of_time_is_no_longer_for_rows_of_one_time(monkeypatch):
+    monkeypatch.setattr("querymesh.spark.join_sample.MOST_STRETCH", 100)
     tables = {name: table(np.zeros(500, int), x=range(500), y=range(500)) for name in "ABC"}
     join = bound(STAR, tables)
     found = stretch_of_time(join, {name.lower(): each for name, each in tables.items()}, 100)
@@ -206,6 +207,13 @@ def test_streams_that_begin_together_are_taken_from_their_beginning():
     assert sum(each.num_rows for each in found.values()) <= 62
 
 
+def test_a_stretch_goes_on_until_the_windows_are_full():
+    tables = {n: table(np.arange(1000) * 10**5, x=range(1000), y=range(1000)) for n in "ABC"}
+    join = bound(STAR, tables)
+    found = stretch_of_time(join, {name.lower(): each for name, each in tables.items()}, 20)
+    assert {each.num_rows for each in found.values()} == {1 + 15 * 9}
+
+
 def test_all_rows_are_taken_where_there_are_not_more():
     tables = fans(30, 40, 50)
     join = bound(STAR, tables)
@@ -214,7 +222,8 @@ def test_all_rows_are_taken_where_there_are_not_more():
 
 
 @pytest.mark.parametrize(("rows", "told"), [(20, True), (400, False)])
-def test_a_stretch_shorter_than_the_longest_window_is_told(rows, told, caplog):
+def test_a_stretch_shorter_than_the_longest_window_is_told(rows, told, caplog, monkeypatch):
+    monkeypatch.setattr("querymesh.spark.join_sample.MOST_STRETCH", rows)
     tables = {n: table(np.arange(1000) * 10**5, x=range(1000), y=range(1000)) for n in "ABC"}
     join = bound(STAR, tables)
     with caplog.at_level(logging.WARNING, "querymesh"):
