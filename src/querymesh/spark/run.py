@@ -134,12 +134,13 @@ def run(
         query = mesh_or_query if isinstance(mesh_or_query, Query) else mesh_or_query.query
         bound, data = bind_inputs(query, inputs)
     else:
-        if any(isinstance(q, Query) and q.aggregate is not None for q in mesh_or_query):
+        queries = tuple(mesh_or_query)
+        if any(isinstance(q, Query) and q.aggregate is not None for q in queries):
             raise UnsupportedError(
                 "queries that share one pass are not aggregated: run the one that aggregates by "
                 "itself, or aggregate the DataFrames that come out"
             )
-        bound, data = bind_shared(tuple(mesh_or_query), inputs)
+        bound, data = bind_shared(queries, inputs)
     training = training or Training()
     if isinstance(bound, JoinQuery):
         assert isinstance(mesh_or_query, Mesh | JoinMesh | Query)
