@@ -223,8 +223,8 @@ class Killings:
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
 def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     # A start-up is what takes most of the time, unless it is cut short.
-    files, least_workers = (150, 60) if SOAK else (18, 18)
-    moments = ["tasks", "commit"]
+    files, least_workers = (150, 60) if SOAK else (22, 17)
+    moments = ["start-up", "tasks", "commit"]
     moments = [*MOMENTS, *moments] * 3 if SOAK else moments
     rows = made(tmp_path, files)
     rng = random.Random(SEED)
