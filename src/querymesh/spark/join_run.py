@@ -87,24 +87,17 @@ def run_join(
     deliver_to(name, live, keep=streaming)
     context = session.sparkContext
     channels = _channels(join, views, given, how, context.master) if streaming else {}
-    sources = {
-        alias: MeshSource(
-            f"{name}/{alias}",
-            views[alias].mesh if alias not in channels else mesh.meshes[alias],
-            channels.get(alias),
-            rows_to_learn_from(how.training, cube.shards)
-            if alias in channels and mesh.meshes[alias].sample_rows == 0
-            else 0,
-            how.training.seed,
+    sources = {}
+    for alias in join.aliases:
+        learns = alias in channels and mesh.meshes[alias].sample_rows == 0
+        rows = rows_to_learn_from(how.training, cube.shards) if learns else 0
+        sources[alias] = MeshSource(
+            f"{name}/{alias}", mesh.meshes[alias], channels.get(alias), rows, how.training.seed
         )
-        for alias in join.aliases
-    }
     for alias, channel in channels.items():
-        if how.adaptation is not None or views[alias].mesh.sample_rows == 0:
-            view = join.views[alias]
-            views[alias].learn(
-                setting_for(view, channel, views[alias], how.training, how.adaptation)
-            )
+        run, view = views[alias], join.views[alias]
+        if how.adaptation is not None or run.mesh.sample_rows == 0:
+            run.learn(setting_for(view, channel, run, how.training, how.adaptation))
     classifies = bool(channels) and how.policy == "mesh"
     laid, slots = shard_layout(
         _stream_inputs(join, frames, mesh, classifies),
@@ -226,7 +219,8 @@ def _window_text(window: Window | None) -> str:
         return "none"
     if window.kind == "rows":
         return f"[ROWS {window.size}]"
-    return f"[RANGE {window.size / 1e6:g} SECONDS]"
+    seconds, rest = divmod(window.size, 1_000_000)
+    return f"[RANGE {window.size} MICROSECONDS]" if rest else f"[RANGE {seconds} SECONDS]"
 
 
 def _channels(

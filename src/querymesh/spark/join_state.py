@@ -11,6 +11,7 @@ stored a second time::
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from querymesh.index.partition import Partition
 from querymesh.index.request import Pattern
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
+from querymesh.query.model import Probe
 from querymesh.spark.state_files import Block
 
 _OFFSETS = "offsets"
@@ -47,7 +49,7 @@ class BlockLayout:
         for position, order in enumerate(join.orders_of(alias)):
             if isinstance(order, Column) and order.name in kept:
                 self._orders[position] = order.name
-        window = next(stream.window for stream in join.streams if stream.alias == alias)
+        window = join.window_of(alias)
         counts = window is not None and window.kind == "rows"
         self._time = None if counts else join.times.get(alias)
 
@@ -112,10 +114,6 @@ def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) ->
     `routes` are by the stream whose tuples take them. Other patterns find their rows through an
     index of row numbers, made when it is first asked for.
     """
-    from collections import Counter
-
-    from querymesh.query.model import Probe
-
     used: dict[str, Counter[Pattern]] = {alias: Counter() for alias in join.aliases}
     for alias, taken in routes.items():
         operators = join.views[alias].operators

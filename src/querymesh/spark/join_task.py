@@ -113,7 +113,7 @@ class JoinTask:
         """All rows of a shard, by time: what is behind every window is forgotten as it goes."""
         counted = self._counted({})
         for batch in batches:
-            arrivals = self._arrivals(self._streams([batch], report), counted, report)
+            arrivals = self._arrivals(self._streams([batch], report), counted)
             step = fabric.admit(arrivals, routers)
             yield from fabric.results(step, routers)
             horizon = max((int(a.times[-1]) for a in arrivals.values() if len(a)), default=None)
@@ -153,13 +153,13 @@ class JoinTask:
             counted = self._counted(state.extra.get("counted", {}))
             blocks = self._restore(fabric, state, clock.horizon, counted)
             streams = self._in_time(self._streams(given, report), clock, given, report)
-            arrivals = self._arrivals(streams, counted, report)
+            arrivals = self._arrivals(streams, counted)
             report.state_seconds += perf_counter() - started
             step = fabric.admit(arrivals, routers)
             started = perf_counter()
             for alias in counted:
                 counted[alias] += len(arrivals.get(alias, ()))
-            self._commit(state, fabric, step.partitions, blocks, clock, counted, routers, report)
+            self._commit(state, step.partitions, blocks, clock, counted, routers, report)
             report.state_seconds += perf_counter() - started
             for alias, arrived in arrivals.items():
                 profiling[alias].see(arrived)
@@ -202,7 +202,6 @@ class JoinTask:
     def _commit(
         self,
         state: ShardState,
-        fabric: JoinFabric,
         new: Mapping[str, Partition],
         blocks: Mapping[str, list[tuple[BlockEntry | None, Partition]]],
         clock: Clock,
@@ -237,7 +236,7 @@ class JoinTask:
             self._compact_one(fabric, alias, oldest)
 
     def _compact_one(self, fabric: JoinFabric, alias: str, oldest: int | None) -> None:
-        window = next(stream.window for stream in self.join.streams if stream.alias == alias)
+        window = self.join.window_of(alias)
         fabric.streams[alias].compact(window.size if window else None, oldest)
 
     def _in_time(
@@ -255,42 +254,28 @@ class JoinTask:
                 "DataFrame kept from foreachBatch, and would be stored twice: read it within its "
                 "own batch, or write it somewhere"
             )
-        kept = {}
-        for alias, rows in streams.items():
-            kept[alias] = rows
-            if alias not in self.join.times:
+        kept = dict(streams)
+        for alias, time in self.join.times.items():
+            if alias not in streams or not streams[alias].num_rows:
                 continue
-            timed = without_null(rows, self.join.times[alias])
-            self._count(report.untimed, alias, rows.num_rows - timed.num_rows)
-            if timed.num_rows:
-                times = microseconds(timed.column(self.join.times[alias]))
-                clock.saw(alias, int(times.max()), int(now or 0))
-                late = times < clock.horizon
-                if late.any():
-                    self._count(report.late, alias, int(late.sum()))
-                    timed = timed.filter(pa.array(~late))
-            kept[alias] = timed
+            times = microseconds(streams[alias].column(time))
+            clock.saw(alias, int(times.max()), int(now or 0))
+            late = times < clock.horizon
+            if late.any():
+                self._count(report.late, alias, int(late.sum()))
+                kept[alias] = streams[alias].filter(pa.array(~late))
         if now is not None:
             clock.passed(int(now))
         return kept
 
     def _arrivals(
-        self,
-        streams: Mapping[str, pa.RecordBatch],
-        counted: Mapping[str, int],
-        report: JoinReport,
+        self, streams: Mapping[str, pa.RecordBatch], counted: Mapping[str, int]
     ) -> dict[str, Arrivals]:
-        timed = {}
-        for alias, rows in streams.items():
-            timed[alias] = rows
-            if alias in self.join.times:
-                timed[alias] = without_null(rows, self.join.times[alias])
-                self._count(report.untimed, alias, rows.num_rows - timed[alias].num_rows)
-        places = None
-        if counted:
-            places = {a: np.asarray(rows.column(PLACE), np.int64) for a, rows in timed.items()}
-            timed = {alias: rows.drop_columns([PLACE]) for alias, rows in timed.items()}
-        return in_order(timed, self.join.times, counted, places)
+        if not counted:
+            return in_order(streams, self.join.times)
+        places = {a: np.asarray(rows.column(PLACE), np.int64) for a, rows in streams.items()}
+        rows = {alias: rows.drop_columns([PLACE]) for alias, rows in streams.items()}
+        return in_order(rows, self.join.times, counted, places)
 
     def _count(self, counts: dict[str, int], alias: str, rows: int) -> None:
         """Count rows of a stream once, though there may be copies of them in several shards."""
@@ -308,7 +293,7 @@ class JoinTask:
     def _streams(
         self, batches: Iterable[pa.RecordBatch], report: JoinReport
     ) -> dict[str, pa.RecordBatch]:
-        """The rows of each stream, in one batch each."""
+        """The rows of each stream, in one batch each; those without a time are in no window."""
         parts: dict[str, list[pa.RecordBatch]] = {alias: [] for alias in self.join.aliases}
         for batch in batches:
             self._check_shard(batch)
@@ -316,7 +301,12 @@ class JoinTask:
                 alias = self.slots.aliases[number]
                 parts[alias].append(rows)
                 self._count(report.arrived, alias, rows.num_rows)
-        return {alias: pa.concat_batches(found) for alias, found in parts.items() if found}
+        streams = {alias: pa.concat_batches(found) for alias, found in parts.items() if found}
+        for alias in streams.keys() & self.join.times.keys():
+            timed = without_null(streams[alias], self.join.times[alias])
+            self._count(report.untimed, alias, streams[alias].num_rows - timed.num_rows)
+            streams[alias] = timed
+        return streams
 
     def _check_shard(self, batch: pa.RecordBatch) -> None:
         """Partition s must hold shard s, and no other: its state is that shard's."""
