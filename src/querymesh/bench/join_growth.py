@@ -32,6 +32,7 @@ from querymesh.fabric.arrivals import in_order
 from querymesh.fabric.join import JoinFabric
 from querymesh.fabric.join_profile import written_mesh
 from querymesh.fabric.router import MeshRouter
+from querymesh.index.merging import FULL_PER_WINDOW
 from querymesh.query.bind_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse import query
@@ -48,8 +49,6 @@ BATCHES = (1_000, 10_000)
 
 MATCHES = 0.5
 GAP_US = 1_000
-PARTS = 8
-"""A full window is filled in so many parts: as long as merged partitions become."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,9 @@ class Growing:
         self.fabric = JoinFabric(self.join)
         self._rng = np.random.default_rng(seed)
         self._now_us = 0
-        part = max(size.window_rows // PARTS, 1)
-        for _ in range(PARTS):
+        # In parts as long as merged partitions become.
+        part = max(size.window_rows // FULL_PER_WINDOW, 1)
+        for _ in range(FULL_PER_WINDOW):
             self._store(part)
 
     def arriving(self, rows: int) -> dict[str, pa.RecordBatch]:

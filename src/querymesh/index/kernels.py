@@ -26,6 +26,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _THREE, _SEVEN = np.uint64(3), np.uint64(7)
 _HALF = np.uint64(32)
 _SHIFT = np.uint64(33)
+_BLOCK = 256
+"""Probing rows that go through the index side by side, so that their waits for memory overlap."""
 
 
 @inlined
@@ -145,45 +147,61 @@ def probe_equal(
     """Stored rows of equal code, low <= time <= high, and serial < before if both are given.
 
     An empty `order` means that rows lie in index order, and empty `marks` that there are none. Most
-    codes that are not stored have no mark and end there, at a third of the price: how many rows a
-    bucket has is what a processor guesses wrong. Times lie within first and last, which spares
-    looking at them where the whole partition is in a row's window, or out of it.
+    codes that are not stored have no mark and end there. Rows go block by block: first who has a
+    mark, then where their buckets lie, then what is in them; so the loads of a block's rows do not
+    wait for each other, and there is no branch on a mark for a processor to guess wrong. Times lie
+    within first and last, which spares looking at them where the whole partition is in a row's
+    window, or out of it.
     """
     mask = np.uint64(len(offsets) - 2)
     top = np.uint64(61 - bits)
     marked = len(marks) > 0
     ordered = len(order) == 0
     serial = len(serials) > 0 and len(before) > 0
+    likely = np.empty(_BLOCK, np.int64)
+    begins = np.empty(_BLOCK, np.int64)
+    ends = np.empty(_BLOCK, np.int64)
     looked = 0
-    for i in range(row, len(codes)):
-        begin = slot
+    while row < len(codes):
+        stop = min(row + _BLOCK, len(codes))
+        count = 0
+        for i in range(row, stop):
+            mixed = mix(codes[i])
+            likely[count] = i
+            begins[count] = np.int64(mixed & mask)
+            there = low[i] <= last and high[i] >= first
+            if marked:
+                mark = marks[mixed >> top >> _THREE] >> np.uint8(mixed >> top & _SEVEN)
+                there = there and (mark & 1) == 1
+            count += there
+        for n in range(count):
+            bucket = begins[n]
+            begins[n] = offsets[bucket]
+            ends[n] = offsets[bucket + 1]
+        if count and likely[0] == row:
+            begins[0] = max(begins[0], slot)
         slot = 0
-        earliest = low[i]
-        latest = high[i]
-        if latest < first or earliest > last:
-            continue
-        code = codes[i]
-        mixed = mix(code)
-        if marked:
-            mark = marks[mixed >> top >> _THREE] >> np.uint8(mixed >> top & _SEVEN)
-            if not mark & 1:
-                continue
-        whole = earliest <= first and last <= latest
-        bucket = np.int64(mixed & mask)
-        for k in range(max(begin, int(offsets[bucket])), int(offsets[bucket + 1])):
-            looked += 1
-            if index_codes[k] != code:
-                continue
-            r = k if ordered else np.int64(order[k])
-            if not whole and not (earliest <= times[r] <= latest):
-                continue
-            if serial and serials[r] >= before[i]:
-                continue
-            positions[filled] = i
-            found[filled] = base + r
-            filled += 1
-            if filled == len(found):
-                return filled, i, k + 1, looked
+        for n in range(count):
+            i = likely[n]
+            code = codes[i]
+            earliest = low[i]
+            latest = high[i]
+            whole = earliest <= first and last <= latest
+            for k in range(begins[n], ends[n]):
+                looked += 1
+                if index_codes[k] != code:
+                    continue
+                r = k if ordered else np.int64(order[k])
+                if not whole and not (earliest <= times[r] <= latest):
+                    continue
+                if serial and serials[r] >= before[i]:
+                    continue
+                positions[filled] = i
+                found[filled] = base + r
+                filled += 1
+                if filled == len(found):
+                    return filled, i, k + 1, looked
+        row = stop
     return filled, len(codes), 0, looked
 
 

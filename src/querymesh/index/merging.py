@@ -9,7 +9,7 @@ hold FAN - 1 times its rows::
 So a row's partition grows by a factor each time the row is moved, which makes O(log n) moves; and
 where nothing is left to merge, each partition is more than a part of all that is newer, which makes
 O(log n) partitions. In the other direction there is a limit: expired rows go partition by
-partition, so a merged one spans at most an eighth of the window, unless it is tiny. One that can
+partition, so a merged one spans at most a quarter of the window, unless it is tiny. One that can
 grow no further without being too long takes its neighbours as far as they fit and is left alone.
 
 Where rows come in disorder, each partition reaches back into the times of the one before it, and
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 FAN = 4
-FULL_PER_WINDOW = 8
+FULL_PER_WINDOW = 4
 TINY_ROWS = 4096
 
 
