@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from querymesh.bench.core_run import forget, ignore
 from querymesh.bench.finding import Finding
@@ -36,6 +36,7 @@ from querymesh.index.merging import FULL_PER_WINDOW
 from querymesh.query.bind_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse import query
+from querymesh.report.figures import table
 from querymesh.spark.join_state import BlockLayout, patterns_of
 from querymesh.spark.state_files import write_block
 from querymesh.spark.storage import Storage
@@ -288,24 +289,22 @@ def run_growth(quick: bool, log: Log, plots: Path | None = None) -> list[dict[st
 
 def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> None:
     """The rows as a table for people."""
-    table = Table(title="querymesh bench join --growth", title_justify="left")
-    for column in (
+    head = (
         "streams", "window, rows", "batch", "ns/probe", "comparisons/probe", "rows/cpu s",
         "partitions", "memory, B/row", "files, B/row", "raw, B/row",
-    ):  # fmt: skip
-        table.add_column(column, justify="right")
-    asked = console or Console()
+    )  # fmt: skip
+    lines, ratios = [], []
     for row in rows:
         at = row["details"]
-        if "streams" in at:
-            table.add_row(
-                str(at["streams"]), f"{at['window_rows']:,}", f"{at['batch_rows']:,}",
-                f"{row['value']:,.0f}", f"{at['comparisons_a_probe']:.2f}",
-                f"{at['rows_a_cpu_second']:,}", f"{at['partitions_a_stream']:.1f}",
-                f"{at['memory_bytes_a_row']:.1f}", f"{at['file_bytes_a_row']:.1f}",
-                f"{at['raw_bytes_a_row']:.1f}",
-            )  # fmt: skip
-    asked.print(table)
-    for row in rows:
-        if "streams" not in row["details"]:
-            asked.print(f"{row['claim']}: {row['value']:.2f} {row['unit']}")
+        if "streams" not in at:
+            ratios.append(f"{row['claim']}: {row['value']:.2f} {row['unit']}")
+            continue
+        lines.append((
+            str(at["streams"]), f"{at['window_rows']:,}", f"{at['batch_rows']:,}",
+            f"{row['value']:,.0f}", f"{at['comparisons_a_probe']:.2f}",
+            f"{at['rows_a_cpu_second']:,}", f"{at['partitions_a_stream']:.1f}",
+            f"{at['memory_bytes_a_row']:.1f}", f"{at['file_bytes_a_row']:.1f}",
+            f"{at['raw_bytes_a_row']:.1f}",
+        ))  # fmt: skip
+    text = "\n".join([table(head, lines), *ratios])
+    (console or Console()).print(Text(text), soft_wrap=True)
