@@ -24,9 +24,9 @@ from querymesh.fabric.lookup_table import LookupTable
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.operators import MOST_ROWS, UserCalls, make_modules
 from querymesh.fabric.output import Gathering
+from querymesh.fabric.pool import Pool
 from querymesh.fabric.router import Router
 from querymesh.fabric.ruster import Ruster, Window
-from querymesh.fabric.token import OUTPUT
 from querymesh.query.model import BoundQuery
 
 
@@ -100,6 +100,30 @@ class Fabric:
         until: Callable[[Ruster], bool] | None = None,
     ) -> Iterator[Ruster]:
         """Follow rusters to the output, or to where `until` is true of them."""
+        if not router.decides:
+            yield from self._follow(rusters, router, until)
+            return
+        pool = Pool()
+        arriving = iter(rusters)
+        while True:
+            for ruster in arriving:
+                if not ruster.token.stack or (until is not None and until(ruster)):
+                    yield ruster
+                elif pool.rows + len(ruster) > MOST_ROWS:
+                    yield from self._follow([ruster], router, until)
+                else:
+                    pool.add(ruster)
+            if not pool:
+                return
+            arriving = self._drawn(pool.take(), router)
+
+    def _follow(
+        self,
+        rusters: Iterable[Ruster],
+        router: Router,
+        until: Callable[[Ruster], bool] | None = None,
+    ) -> Iterator[Ruster]:
+        """One ruster after the other, each to its end."""
         inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
         while inside:
             ruster = next(inside[-1], None)
@@ -107,23 +131,34 @@ class Fabric:
                 inside.pop()
             elif until is not None and until(ruster):
                 yield ruster
-            elif ruster.token.choices:
+            elif ruster.token.choices or (router.decides and ruster.token.stack):
                 inside.append(self._drawn(ruster, router))
-            elif ruster.token.top != OUTPUT:
+            elif ruster.token.stack:
                 inside.append(self._visit(ruster, router.version))
             else:
                 yield ruster
 
     def _drawn(self, ruster: Ruster, router: Router) -> Iterator[Ruster]:
-        """Visit the operator that was drawn for a ruster, and tell what the choice yielded."""
-        chosen = router.choose(ruster)
-        index = chosen.token.top
-        visits = self.metrics.visits[router.version, ruster.leaf, index]
-        # No other ruster of this leaf visits the operator until this one is done.
-        evaluated, passed = visits.evaluations, visits.passed
-        yield from self._visit(chosen, router.version)
-        if visits.evaluations > evaluated:
-            router.learn(ruster, index, visits.evaluations - evaluated, visits.passed - passed)
+        """Visit the operators that are chosen for a ruster's tuples, and tell what that yielded."""
+        started = perf_counter()
+        parts = router.choose(ruster)
+        self.metrics.routing_seconds += perf_counter() - started
+        for chosen in parts:
+            index = chosen.token.top
+            heard = router.hear(ruster, chosen)
+            if heard.calls:
+                self.metrics.routing[index, heard.went_by] += heard.calls
+            visits = self.metrics.visits[router.version, chosen.leaf, index]
+            # No other ruster of this leaf visits the operator until this one is done.
+            evaluated, passed, seconds = visits.evaluations, visits.passed, visits.seconds
+            for out in self._visit(chosen, router.version):
+                heard.out(out)
+                yield out
+            started = perf_counter()
+            heard.done(
+                visits.evaluations - evaluated, visits.passed - passed, visits.seconds - seconds
+            )
+            self.metrics.learning_seconds += perf_counter() - started
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top

@@ -52,21 +52,35 @@ class Metrics:
     profile_evaluations: int = 0
     output_errors: int = 0
     key_errors: int = 0
+    routing_seconds: float = 0.0
+    learning_seconds: float = 0.0
     leaf_rows: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     visits: dict[tuple[int, int, int], Visits] = field(default_factory=lambda: defaultdict(Visits))
+
+    routing: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, other: Metrics) -> None:
         """Add another task's figures to these."""
         for name in (
             "rows_in", "rows_out", "windows", "rusters", "classify_seconds", "output_seconds",
             "total_seconds", "profile_seconds", "profiled_rows", "profile_evaluations",
-            "output_errors", "key_errors",
+            "output_errors", "key_errors", "routing_seconds", "learning_seconds",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for leaf, rows in other.leaf_rows.items():
             self.leaf_rows[leaf] += rows
         for key, visits in other.visits.items():
             self.visits[key].add(visits)
+        for way, calls in other.routing.items():
+            self.routing[way] += calls
+
+    @property
+    def routing_calls(self) -> int:
+        """Decisions of an Eddy: one for each tuple, or chunk that travels together, and operator.
+
+        `routing` has them by operator and by what they went by.
+        """
+        return sum(self.routing.values())
 
     @property
     def evaluations(self) -> int:

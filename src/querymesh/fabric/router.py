@@ -14,23 +14,41 @@ from querymesh.fabric.token import token_of
 from querymesh.optimize.mesh import Mesh
 
 
+class Heard:
+    """Hears what becomes of a ruster that was sent to an operator; this one does not listen.
+
+    `went_by` is what the decision was made by, `calls` how many routing calls it counts for.
+    """
+
+    went_by = ""
+    calls = 0
+
+    def out(self, piece: Ruster) -> None:
+        """A piece came out of the operator."""
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        """Nothing more will: how many tuples it was run on, how many came out, and its time."""
+
+
 class Router(Protocol):
     """Splits a window into rusters, each with its route token, and resolves what it left open."""
 
     version: int = 0
     window: int | None = None
     """Tuples classified together; None takes a batch as it comes."""
+    decides: bool = False
+    """Whether it is asked before every operator, also where the token leaves no choice."""
 
     def rusters(self, window: Window) -> list[Ruster]:
         """Every row of the window in exactly one ruster."""
 
-    def choose(self, ruster: Ruster) -> Ruster:
-        """The ruster with its next operator on top of its token, where that was left open."""
-        return ruster
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """The ruster, in parts if need be, each with its next operator on top of its token."""
+        return [ruster]
 
-    def learn(self, before: Ruster, index: int, evaluated: int, passed: int) -> None:
-        """Hear what the operator chosen for a ruster let through."""
-        return
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Listen to what the operator chosen for a ruster, or a part of it, lets through."""
+        return Heard()
 
 
 class MeshRouter(Router):
@@ -60,16 +78,25 @@ class MeshRouter(Router):
         ]
         return _least(made, self.mesh.least_ruster)
 
-    def choose(self, ruster: Ruster) -> Ruster:
+    def choose(self, ruster: Ruster) -> list[Ruster]:
         """Draw the next operator among those whose predecessors are done."""
         choices = ruster.token.choices
         ready = [k for k in choices if not self.mesh.operators[k - 1].after & set(choices)]
         drawn = self.lottery.draw(_place(ruster), ready)
-        return replace(ruster, token=ruster.token.choose(drawn))
+        return [replace(ruster, token=ruster.token.choose(drawn))]
 
-    def learn(self, before: Ruster, index: int, evaluated: int, passed: int) -> None:
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
         """Adjust the wheel the operator was drawn from."""
-        self.lottery.learn(_place(before), index, evaluated, passed)
+        return _Wheel(self.lottery, _place(before), chosen.token.top)
+
+
+class _Wheel(Heard):
+    def __init__(self, lottery: Lottery, place: Place, index: int) -> None:
+        self._lottery, self._place, self._index = lottery, place, index
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        if evaluated:
+            self._lottery.learn(self._place, self._index, evaluated, passed)
 
 
 def _place(ruster: Ruster) -> Place:

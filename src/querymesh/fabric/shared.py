@@ -175,7 +175,7 @@ class _ForAll(Router):
     def __init__(self, router: Router, everyone: int) -> None:
         self.version = router.version
         self.choose = router.choose  # type: ignore[method-assign]
-        self.learn = router.learn  # type: ignore[method-assign]
+        self.hear = router.hear  # type: ignore[method-assign]
         self._router = router
         self._everyone = everyone
 

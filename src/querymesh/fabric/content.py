@@ -1,0 +1,217 @@
+"""Content-based routing (CBR): the Eddy that looks at the tuple before it decides (CBR § 4).
+
+A small share of the tuples profiles one operator after another; what they say about which attribute
+tells an operator's selectivity is `content_learning`'s. Every other tuple goes to the operator with
+the least expected selectivity *for its content*::
+
+    op1   W    .30                    a tuple with A in partition 2:   op1 .30   op2 .20   op3 .60
+    op2   S    A: .10 .20 .90                                          goes to op2
+    op3   W    .60
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from querymesh.classify.partitions import Codes, Partitions
+from querymesh.fabric.content_learning import Learning
+from querymesh.fabric.eddy import NO_PAIR, PAIR, PLAIN, PROFILED, PROFILING, EddyHeard, EddyRouter
+from querymesh.fabric.estimates import Pair
+from querymesh.fabric.lottery import Seed
+from querymesh.fabric.router import Heard
+from querymesh.fabric.routing import Routing
+from querymesh.fabric.ruster import Ruster, Window
+from querymesh.query.model import Operator
+
+
+class ContentRouter(EddyRouter):
+    """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
+
+    `attributes` are the source's columns that may be one. Leaf 0 are tuples that go where the
+    estimates send them; leaf 1 and up those that profile the first, second, … operator under way.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        routing: Routing,
+        attributes: Sequence[str],
+        own: frozenset[int] = frozenset(),
+        seed: Seed = 0,
+    ) -> None:
+        super().__init__(operators, replace(routing, choice="least"), own, seed)
+        self.partitions = Partitions()
+        self.learning = Learning(
+            sorted(self._after), attributes, routing, self.estimates, self.partitions, self._merit
+        )
+        self._targets: list[int] = []
+        self._coded: tuple[Window | None, dict[tuple[Any, int], Codes]] = (None, {})
+
+    def rusters(self, window: Window) -> list[Ruster]:
+        """Most tuples in one ruster; apart from them those that profile an operator."""
+        self.learning.advance(window.rows)
+        self._targets = self.learning.targets
+        slots = self._slots(window.rows)
+        leaves = range(PLAIN, PROFILED + len(self._targets))
+        made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
+        self.learning.unprofiled(len(made[PLAIN]))
+        return [ruster for ruster in made if len(ruster)] or made[:1]
+
+    def _slots(self, rows: int) -> npt.NDArray[np.int64]:
+        """For each tuple its leaf: which of the targets it profiles, if any."""
+        slots = np.zeros(rows, np.int64)
+        if not self._targets:
+            return slots
+        draws = self._rng.random(1 if self.routing.together else rows)
+        drawn = np.floor(draws / self.learning.probability).astype(np.int64)
+        slots[:] = np.where(drawn < len(self._targets), PROFILED + drawn, PLAIN)
+        for number, target in enumerate(self._targets):
+            profiling = np.flatnonzero(slots == PROFILED + number)
+            if not self.routing.together:
+                slots[profiling[self.learning.wanted(target) :]] = PLAIN
+        return slots
+
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """Straight to the operator it profiles, or where its content says."""
+        started = perf_counter()
+        target = self._target(ruster)
+        if target is not None:
+            return [self._sent(ruster, target)]
+        parts = super().choose(ruster)
+        if self.routing.trial_by == "cost" and ruster.leaf == PLAIN:
+            self.learning.worked(1e6 * (perf_counter() - started))
+        return parts
+
+    def _target(self, ruster: Ruster) -> int | None:
+        """Where a ruster that profiles an operator has to go: to it, or to what must come before.
+
+        None if it has been there, or cannot get there yet.
+        """
+        profiled = self._profiled(ruster)
+        choices = ruster.token.choices or (ruster.token.top,)
+        if profiled is None or profiled not in choices:
+            return None
+        before = self._after[profiled] & set(choices)
+        ready = [k for k in sorted(before) if not self._after[k] & set(choices)]
+        return ready[0] if ready else profiled
+
+    def _profiled(self, ruster: Ruster) -> int | None:
+        slot = ruster.leaf - PROFILED
+        return self._targets[slot] if 0 <= slot < len(self._targets) else None
+
+    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
+        """By the content: what each operator is expected to drop of each tuple."""
+        pairs = self.estimates.pairs
+        if not any(k in pairs for k in ready):
+            return super()._decided(ruster, ready)
+        if self.routing.together:
+            means = [float(np.mean(self._expected(ruster, k))) for k in ready]
+            together = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
+            return [self._sent(ruster, ready[int(np.argmax(together))])]
+        rows = len(ruster)
+        merits = np.stack(
+            [np.broadcast_to(self._merit(self._expected(ruster, k), k), rows) for k in ready]
+        )
+        return self._grouped(ruster, ready, np.argmax(merits, axis=0))
+
+    def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
+        """The selectivity to expect of each tuple: S by its partition, else W."""
+        pair = self.estimates.pairs.get(index)
+        if pair is None:
+            return np.asarray(self.estimates.selectivity(index))
+        return pair.selectivity[self.codes(ruster.window, pair)[ruster.rows]]
+
+    def codes(self, window: Window, pair: Pair) -> Codes:
+        """The partitions of a window's tuples; computed once for each attribute."""
+        if self._coded[0] is not window:
+            self._coded = window, {}
+        known = self._coded[1]
+        key = pair.attributes, pair.count
+        if key not in known:
+            known[key] = self.partitions.codes(*key, window.batch.column)
+        return known[key]
+
+    def went_by(self, chosen: Ruster) -> str:
+        """Profiling, or the attribute by which the operator is known."""
+        index = chosen.token.top
+        if self._profiled(chosen) == index:
+            return PROFILING
+        pair = self.estimates.pairs.get(index)
+        return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
+
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Listen also to which tuples came out."""
+        return _ContentHeard(self, chosen)
+
+    def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
+        """Update W, and note the work."""
+        super().learn(chosen, passed, seconds)
+        if chosen.leaf == PLAIN:
+            index, rows = chosen.token.top, len(chosen)
+            by_cost = self.routing.trial_by == "cost"
+            self.learning.worked(rows * self.estimates.cost(index) if by_cost else rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was learned, as plain numbers and texts."""
+        ranges = {name: list(ends) for name, ends in self.partitions.ranges.items()}
+        return {**super().to_json(), "ranges": ranges, "learning": self.learning.to_json()}
+
+    def resume(self, stored: Mapping[str, Any]) -> None:
+        """Go on from what was learned elsewhere, a sample under way included."""
+        super().resume(stored)
+        self.partitions.ranges.clear()
+        self.partitions.ranges.update({n: (e[0], e[1]) for n, e in stored["ranges"].items()})
+        self.learning.resume(stored["learning"])
+
+
+class _ContentHeard(EddyHeard):
+    """Counts what came out by partition, and for a profiling tuple one by one."""
+
+    def __init__(self, router: ContentRouter, chosen: Ruster) -> None:
+        super().__init__(router, chosen)
+        self._content = router
+        self._pair = router.estimates.pairs.get(chosen.token.top)
+        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
+        self._profiles = self.went_by == PROFILING
+        self._out: list[npt.NDArray[np.int64]] = []
+
+    def out(self, piece: Ruster) -> None:
+        """A piece came out: which tuples are in it."""
+        if self._profiles:
+            self._out.append(np.bincount(piece.rows, minlength=piece.window.rows))
+        elif self._codes is not None and self._pair is not None:
+            size = len(self._pair.selectivity)
+            self._out.append(np.bincount(self._codes[piece.rows], minlength=size))
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        """Update S, or the sample."""
+        super().done(evaluated, passed, seconds)
+        chosen, index = self._chosen, self._chosen.token.top
+        window = chosen.window
+        if self._profiles:
+            arrived = np.bincount(chosen.rows, minlength=window.rows)
+            came_out = sum(self._out, np.zeros(window.rows, np.int64))
+            rows = np.flatnonzero(arrived)
+            outcome = came_out[rows] / arrived[rows]
+            asked = window.batch.select(list(self._content.learning.attributes))
+            self._content.learning.sampled(index, asked.take(rows), outcome)
+            if self._pair is not None and self._codes is not None:
+                size = len(self._pair.selectivity)
+                self._content.estimates.add_content(
+                    index,
+                    np.bincount(self._codes[rows], minlength=size),
+                    np.bincount(self._codes[rows], weights=outcome, minlength=size),
+                )
+        elif self._codes is not None and self._pair is not None:
+            size = len(self._pair.selectivity)
+            self._content.estimates.add_content(
+                index,
+                np.bincount(self._codes[chosen.rows], minlength=size),
+                sum(self._out, np.zeros(size, np.int64)),
+            )

@@ -1,0 +1,176 @@
+"""The random sample R of an operator being profiled, and what it says (CBR § 3, § 4.1).
+
+The matrices In and Out are counted once the sample is complete, by the ranges known then::
+
+    In[j, i]    sampled tuples in partition i of attribute j
+    Out[j, i]   those of them that passed; where one tuple may give several, how many came out
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.classify.attributes import LONG_TEXT_CHARACTERS
+from querymesh.classify.gain import explained_variance, gain_ratio
+from querymesh.classify.partitions import (
+    Attributes,
+    Partitions,
+    can_partition,
+    is_continuous,
+    size_of,
+)
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+MANY_VALUES = 0.5
+"""A discrete attribute with more distinct values than this share of the sample is left out."""
+
+SETS_OF = 5
+"""Sets of two are made of the attributes that say most by themselves."""
+
+CHANCE_BITS = 0.5 / np.log(2)
+"""What each further partition gains by chance, divided by the size of the sample (in bits)."""
+
+
+class Candidate(NamedTuple):
+    """An attribute, or a set of two, and how much it says about an operator."""
+
+    attributes: Attributes
+    gain: float
+
+
+@dataclass
+class Sample:
+    """Tuples that were sent to one operator first, and what it made of each."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    outcomes: list[Floats] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many tuples there are so far."""
+        return sum(len(each) for each in self.outcomes)
+
+    def add(self, batch: pa.RecordBatch, outcomes: Floats) -> None:
+        """Tuples, and how many came out for each."""
+        self.batches.append(batch)
+        self.outcomes.append(outcomes)
+
+    def to_json(self) -> dict[str, Any]:
+        """As texts: the tuples as an Arrow stream."""
+        if not self.batches:
+            return {}
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.batches[0].schema) as writer:
+            for batch in self.batches:
+                writer.write_batch(batch)
+        rows = b64encode(sink.getvalue()).decode()
+        return {"rows": rows, "outcomes": [each.tolist() for each in self.outcomes]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Sample:
+        """Back from `to_json`."""
+        if not stored:
+            return cls()
+        with pa.ipc.open_stream(b64decode(stored["rows"])) as reader:
+            batches = list(reader)
+        return cls(batches, [np.array(each, np.float64) for each in stored["outcomes"]])
+
+    def column(self, name: str) -> pa.Array:
+        """A column of all tuples, in the order they came."""
+        return pa.concat_arrays([batch.column(name) for batch in self.batches])
+
+    def outcome(self) -> Floats:
+        """What came out for each tuple."""
+        return np.concatenate(self.outcomes) if self.outcomes else np.zeros(0)
+
+    def matrices(
+        self, attributes: Attributes, count: int, partitions: Partitions
+    ) -> tuple[Counts, Floats]:
+        """In and Out of an attribute or set."""
+        codes = partitions.codes(attributes, count, self.column)
+        size = size_of(attributes, count)
+        arrived: Counts = np.bincount(codes, minlength=size)
+        passed = np.bincount(codes, weights=self.outcome(), minlength=size)
+        return arrived, passed.astype(np.float64)
+
+    def gain(self, attributes: Attributes, count: int, partitions: Partitions) -> float:
+        """The gain ratio; for an operator that multiplies tuples, the explained variance."""
+        arrived, passed = self.matrices(attributes, count, partitions)
+        outcome = self.outcome()
+        if len(outcome) and outcome.max() > 1:
+            squares = float((outcome**2).sum())
+            return explained_variance(arrived.astype(np.float64), passed, squares)
+        return gain_ratio(arrived.astype(np.float64), passed)
+
+    def candidates(
+        self, names: Iterable[str], count: int, partitions: Partitions, sets: bool
+    ) -> list[Candidate]:
+        """Attributes by what they say, most first; and sets of two, where they are asked for.
+
+        Sets have more partitions and gain more by chance alone. What chance gives is taken off
+        both sides before a set is compared with single attributes.
+        """
+        singles = sorted(
+            (Candidate((name,), self.gain((name,), count, partitions)) for name in names),
+            key=lambda candidate: -candidate.gain,
+        )
+        if not sets:
+            return singles
+        fair = [self._fair(candidate, count, partitions) for candidate in singles]
+        for one, other in combinations(singles[:SETS_OF], 2):
+            both = one.attributes + other.attributes
+            candidate = Candidate(both, self.gain(both, count, partitions))
+            fair.append(self._fair(candidate, count, partitions))
+        return sorted(fair, key=lambda candidate: -candidate.gain)
+
+    def _fair(self, candidate: Candidate, count: int, partitions: Partitions) -> Candidate:
+        arrived, _ = self.matrices(candidate.attributes, count, partitions)
+        used = arrived[arrived > 0]
+        if len(used) < 2:
+            return candidate
+        share = used / used.sum()
+        split = float(-(share * np.log2(share)).sum())
+        by_chance = (len(used) - 1) * CHANCE_BITS / used.sum() / split
+        return Candidate(candidate.attributes, max(0.0, candidate.gain - by_chance))
+
+
+def left_out(name: str, values: pa.Array) -> str | None:
+    """Why an attribute need not be tried, from its values in the order they came (CBR § 4.4)."""
+    kind = values.type
+    if not can_partition(kind):
+        return f"values of type {kind} cannot be partitioned"
+    if len(values) < 2:
+        return None
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+    if text:
+        length = pc.mean(pc.binary_length(values)).as_py() or 0
+        if length > LONG_TEXT_CHARACTERS:
+            return f"long text, {length:.0f} bytes on average"
+    distinct = pc.count_distinct(values).as_py()
+    if distinct > MANY_VALUES * len(values) and distinct > 2:
+        if not text and _only_grows(values):
+            return "only grows or falls, as times and ids do"
+        if not is_continuous(kind):
+            return f"too many values: {distinct} in {len(values)} tuples"
+    return None
+
+
+def _only_grows(values: pa.Array) -> bool:
+    kept = values.drop_null()
+    if pa.types.is_boolean(kept.type) or pa.types.is_dictionary(kept.type) or len(kept) < 2:
+        return False
+    one, two = kept.slice(0, len(kept) - 1), kept.slice(1)
+    return bool(
+        pc.all(pc.less_equal(one, two)).as_py() or pc.all(pc.greater_equal(one, two)).as_py()
+    )

@@ -1,0 +1,37 @@
+"""The routers that decide while tuples run, by the name of their policy."""
+
+from __future__ import annotations
+
+from querymesh.fabric.content import ContentRouter
+from querymesh.fabric.eddy import EddyRouter
+from querymesh.fabric.lottery import Seed
+from querymesh.fabric.routing import Routing
+from querymesh.query.model import BoundQuery
+
+EDDY, CBR = "eddy", "cbr"
+EDDIES = (EDDY, CBR)
+"""Policies that need no training."""
+
+
+def make_eddy(
+    policy: str,
+    bound: BoundQuery,
+    routing: Routing,
+    own: frozenset[int] | None = None,
+    seed: Seed = 0,
+) -> EddyRouter:
+    """The router of a policy.
+
+    For a stream of a join, `own` are the conditions on it alone, which come first. Its tuples set
+    out when they are stored and probe when all others are, so a step is decided as one chunk:
+    between the two, nothing is heard of them.
+    """
+    first = own or frozenset()
+    if policy == EDDY:
+        router = EddyRouter(bound.operators, routing, first, seed)
+    else:
+        attributes = bound.schemas[bound.source.alias].names
+        router = ContentRouter(bound.operators, routing, attributes, first, seed)
+    if own is not None:
+        router.window = None
+    return router
