@@ -295,6 +295,31 @@ def random_route(draw, after):
     return tuple(route)
 
 
+ROUTING = {
+    "by_cost": [True, False],
+    "chunk": [1, 7, 1000],
+    "together": [False, True],
+    "probability": [0.06, 0.5, 0.9],
+    "sample": [2, 10, 150],
+    "partitions": [2, 24],
+    "threshold": [0.0, 0.04],
+    "trial_rows": [1, 20, 500],
+    "trial_by": ["cost", "calls"],
+    "prune": [True, False],
+    "attribute_sets": [True, False],
+    "at_once": [1, 3],
+    "tune": [True, False],
+    "keep_pairs": [True, False],
+}
+"""Settings of the policies that decide while tuples run, also such as nobody would choose."""
+
+
+def routings():
+    """Any of them together."""
+    chosen = {name: st.sampled_from(values) for name, values in ROUTING.items()}
+    return st.fixed_dictionaries(chosen).map(lambda settings: qm.Routing(**settings))
+
+
 def in_batches(table: pa.Table, size: int):
     return table.to_batches(max_chunksize=size) if table.num_rows else []
 

@@ -194,6 +194,20 @@ def test_run_reads_a_directory_as_a_stream(spark: SparkSession, folder: Path) ->
     assert spark.read.parquet(str(out)).count() == expected(folder)
 
 
+@pytest.mark.parametrize("way", [("eddy",), ("cbr", "--stream", "--checkpoint", "checkpoint")])
+def test_run_tells_what_a_policy_has_learned_on_the_way(
+    spark: SparkSession, folder: Path, way: tuple[str, ...]
+) -> None:
+    out = folder / "out"
+    policy, *stream = [str(folder / word) if word == "checkpoint" else word for word in way]
+    asked = ("run", folder / "query.sql", *inputs(folder), "--output", out)
+    result = invoke(*asked, "--policy", policy, *stream)
+    assert result.exit_code == 0, result.output
+    assert f"policy {policy}" in result.output
+    assert "routing calls" in result.output
+    assert spark.read.parquet(str(out)).count() == expected(folder)
+
+
 def test_a_predicate_that_raises_in_a_task_is_told_without_spark_around_it(
     spark: SparkSession, folder: Path
 ) -> None:

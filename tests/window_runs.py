@@ -1,29 +1,35 @@
 """Random ways to run a windowed join in memory; the results must not depend on any of them.
 
 Rows are cut into steps, come late by up to `delay_us`, go to shards by the hypercube, and take any
-routes, which change between steps; states are evicted and compacted in between.
+routes, which change between steps or are decided on the way; states are evicted and compacted in
+between.
 """
 
 import random
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+from equivalence import ROUTING
 from hypothesis import strategies as st
 from window_cases import Arrival, WindowCase, as_multiset
 
+import querymesh as qm
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold
+from querymesh.fabric import fabric as fabric_module
 from querymesh.fabric import probe, view
 from querymesh.fabric.arrivals import in_order
 from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.operators import UserCalls
-from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.policies import EDDIES, EDDY, make_eddy
+from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.tables import on_batch, one_batch
+from querymesh.fabric.view import own_conditions
 from querymesh.index.codes import equality_codes
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.shares import Hypercube, choose_shares, join_dimensions
@@ -114,10 +120,13 @@ def results(case: WindowCase, run: Run) -> Counter:
     newest: dict[str, int] = {}
     found: Counter = Counter()
     routers = None
+    policies = random.Random(~run.seed)
     with at_most(run.most_rows):
         for step in range(run.steps):
             if routers is None or rng.random() < 0.5:
                 routers = {a: MeshRouter(random_mesh(rng, join, a, run.pruned)) for a in join.views}
+                if policies.random() < 0.4:
+                    routers = {a: random_eddy(policies, join, a, run.pruned) for a in join.views}
             rows = {r.alias: _rows_of_step(run, r.name, step) for r in case.streams}
             for shard, fabric in enumerate(shards):
                 here = {a: [i for i in ids if shard in placed[a][i]] for a, ids in rows.items()}
@@ -171,7 +180,9 @@ def at_most(rows: int | None) -> Iterator[None]:
     if rows is None:
         yield
         return
-    with mock.patch.object(probe, "MOST_ROWS", rows), mock.patch.object(view, "MOST_ROWS", rows):
+    with ExitStack() as patched:
+        for module in (probe, view, fabric_module):
+            patched.enter_context(mock.patch.object(module, "MOST_ROWS", rows))
         yield
 
 
@@ -243,6 +254,17 @@ def random_mesh(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -
         window=rng.choice([10_000, 5, 10_000, 1]),
         least_ruster=rng.choice([0, 3, 10_000]),
     )  # fmt: skip
+
+
+def random_eddy(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -> Router:
+    """A router that decides while tuples run, with any settings.
+
+    Any column may be a classifier attribute of cbr, so it needs all of them.
+    """
+    policy = EDDY if pruned else rng.choice(EDDIES)
+    routing = qm.Routing(**{name: rng.choice(values) for name, values in ROUTING.items()})
+    view = join.views[alias]
+    return make_eddy(policy, view, routing, own_conditions(view), rng.getrandbits(32))
 
 
 def random_choices(rng: random.Random, route: tuple[int, ...]):

@@ -16,6 +16,7 @@ from querymesh.errors import (
     TrainingError,
     UnsupportedError,
 )
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh, load
 from querymesh.optimize.mesh import Mesh
@@ -47,6 +48,7 @@ __all__ = [
     "QueryError",
     "QueryMeshError",
     "Results",
+    "Routing",
     "SchemaError",
     "SetupError",
     "StateError",

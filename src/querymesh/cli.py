@@ -1,12 +1,11 @@
 """The command line: demo, run, explain, reproduce, bench, doctor.
 
-The library prints nothing; this module does. Errors of the package are one red message and exit
-code 1, wrong usage is exit code 2, and only a defect shows a traceback.
+The library prints nothing; this module and `cli_results` do. Errors of the package are one red
+message and exit code 1, wrong usage is exit code 2, and only a defect shows a traceback.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from enum import StrEnum
 from pathlib import Path
@@ -29,9 +28,8 @@ from querymesh.cli_files import (
     stream_names,
     write_format,
 )
-from querymesh.report.join_progress import BatchLines
+from querymesh.cli_results import out, print_run, write_json, write_result
 
-out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
@@ -97,6 +95,8 @@ class Policy(StrEnum):
 
     mesh = "mesh"
     single = "single"
+    eddy = "eddy"
+    cbr = "cbr"
 
 
 class Engine(StrEnum):
@@ -120,7 +120,7 @@ def demo(
 
     figures = play(qm.local_session(app_name="querymesh-demo"), seconds, report, out)
     if json_file is not None:
-        _write_json(json_file, figures)
+        write_json(json_file, figures)
 
 
 @app.command()
@@ -128,7 +128,13 @@ def run(
     query: QueryFile,
     inputs: Annotated[list[str], typer.Option("--input", help="Name=path, for each relation")],
     output: Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")],
-    policy: Annotated[Policy, typer.Option(help="a mesh, or the best single order")] = Policy.mesh,
+    policy: Annotated[
+        Policy,
+        typer.Option(
+            help="a mesh, the best single order, or decided tuple by tuple: by overall "
+            "selectivity (eddy) or by content (cbr)"
+        ),
+    ] = Policy.mesh,
     engine: Annotated[Engine, typer.Option(help="what runs it")] = Engine.auto,
     checkpoint: Annotated[Path | None, typer.Option(help="of the stream")] = None,
     mesh: Annotated[Path | None, typer.Option(help="a saved mesh to run with")] = None,
@@ -192,8 +198,8 @@ def run(
         training=training,
         adapt=adapt,
     )
-    _write(result, output, style, checkpoint, follow)
-    _tell(result, output)
+    write_result(result, output, style, checkpoint, follow)
+    print_run(result, output)
 
 
 @app.command()
@@ -245,12 +251,12 @@ def reproduce(
     )
     papers.print_rows(rows, out)
     if json_file is not None:
-        _write_json(json_file, rows)
+        write_json(json_file, rows)
 
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(help="where, join, or all")] = "all",
+    what: Annotated[str, typer.Argument(help="where, join, policies, or all")] = "all",
     json_file: JsonFile = None,
     quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
@@ -265,10 +271,13 @@ def bench(
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
-    from querymesh.bench import join_bench, join_growth, join_real, where
+    from querymesh.bench import join_bench, join_growth, join_real, policies, where
+    from querymesh.reproduce import policy_cases
 
-    if what not in ("where", "join", "all"):
-        raise typer.BadParameter(f"there is no benchmark {what!r}: choose where, join or all")
+    if what not in ("where", "join", "policies", "all"):
+        raise typer.BadParameter(
+            f"there is no benchmark {what!r}: choose where, join, policies or all"
+        )
     if (growth or real) and what != "join":
         raise typer.BadParameter("--growth and --real are of bench join")
     findings: list[dict[str, Any]] = []
@@ -292,8 +301,12 @@ def bench(
         rows = join_bench.run_join(quick, case, log, contestant)
         join_bench.print_rows(rows, out)
         findings += rows
+    if what in ("policies", "all"):
+        rows = policies.run_policies(quick, case, log, policy_cases.CASES)
+        policies.print_rows(rows, out)
+        findings += rows
     if json_file is not None:
-        _write_json(json_file, findings)
+        write_json(json_file, findings)
 
 
 @app.command()
@@ -335,64 +348,6 @@ def _query(path: Path, functions: str | None, time: str | None) -> qm.Query:
 
 def _read(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
     return {name: read_file(spark, path) for name, path in paths.items()}
-
-
-def _write(
-    result: DataFrame, output: Path, style: str, checkpoint: Path | None, follow: bool
-) -> None:
-    if not result.isStreaming:
-        result.write.format(style).option("header", "true").save(str(output))
-        return
-    writer = result.writeStream.format(style).option("header", "true").outputMode("append")
-    writer = writer.option("checkpointLocation", str(checkpoint))
-    writer = (
-        writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
-    )
-    started = writer.start(str(output))
-    done = qm.metrics(result)
-    shown = BatchLines(done) if isinstance(done, qm.JoinRun) else None
-    try:
-        while started.isActive:
-            started.awaitTermination(1)
-            if shown is not None:
-                _print_lines(shown.new(started.recentProgress))
-    except KeyboardInterrupt:
-        out.print("stopping; the batch that runs is done again when it starts anew")
-        started.stop()
-    if (problem := started.exception()) is not None:
-        raise problem
-    if shown is not None:
-        _print_lines(shown.new(started.recentProgress))
-
-
-def _print_lines(lines: list[str]) -> None:
-    for line in lines:
-        out.print(Text(line), soft_wrap=True)
-
-
-def _tell(result: DataFrame, output: Path) -> None:
-    from querymesh.report.join_progress import join_run_text
-    from querymesh.report.run_text import metrics_text, switches_text
-
-    done = qm.metrics(result)
-    if isinstance(done, qm.JoinRun):
-        out.print(Text(join_run_text(done)), soft_wrap=True)
-        for alias, switch in done.switches:
-            out.print(Text(f"{alias}: {switches_text([switch])}"), soft_wrap=True)
-    elif done.engine == "fabric":
-        out.print(Text(metrics_text(done.metrics, done.mesh, done.versions[-1][0])), soft_wrap=True)
-        if done.switches:
-            out.print(Text(switches_text(done.switches)), soft_wrap=True)
-    else:
-        out.print(Text(f"ran in Catalyst on {len(done.mesh.routes)} route(s): {done.mesh.why}"))
-    out.print(f"result written to {output}")
-
-
-def _write_json(path: Path, figures: object) -> None:
-    try:
-        path.write_text(json.dumps(figures, indent=2, default=str) + "\n", encoding="utf-8")
-    except OSError as problem:
-        raise qm.QueryMeshError(f"cannot write {path}: {problem.strerror}") from problem
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from querymesh.bench.core_run import as_batches, run_core
+from querymesh.bench.core_run import as_batches, by_meshes, run_core
 from querymesh.fabric.join_profile import written_mesh
 from querymesh.reproduce.rivals import QM, SP
 from querymesh.reproduce.stream_rivals import (
@@ -86,7 +86,7 @@ def test_the_core_gives_what_duckdb_gives_whatever_the_steps():
         def sink(batch: pa.RecordBatch, got: Counter[tuple[int, ...]] = got) -> None:
             got.update(tuple(row.values()) for row in batch.to_pylist())
 
-        run = run_core(join, streams, meshes, step_rows, sink)
+        run = run_core(join, streams, by_meshes(meshes), step_rows, sink)
         assert got == wanted
         assert run.metrics.rows_in == sum(rows.num_rows for rows in streams.values())
         assert run.curve[-1][1] == sum(wanted.values())

@@ -68,6 +68,24 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     assert results(spark, tmp_path) == files.expected()
 
 
+def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path):
+    """Twelve thousand rows, where a mesh may take ten batches."""
+    files = Files(tmp_path / "in", [OPPOSITE] * 4 + [SWAPPED] * 4)
+    routing = qm.Routing(trial_by="calls", keep_pairs=True)
+    how = {"policy": "cbr", "routing": routing, "checkpoint": str(tmp_path / "checkpoint")}
+    out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
+    drained(out, tmp_path)
+    assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
+    of_oracle = [
+        batch.evaluations / oracle
+        for batch, oracle in zip(qm.metrics(out).batches, files.oracle, strict=True)
+    ]
+    assert of_oracle[0] > 1.3, "nothing is known at first"
+    assert max(of_oracle[2:4]) < 1.1
+    assert of_oracle[4] > max(of_oracle[2:4])
+    assert max(of_oracle[6:]) < 1.1, "back within two batches"
+
+
 def test_on_stationary_data_adapting_costs_less_than_a_hundredth(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 16, rows=4000)
     out = qm.run(trained(OPPOSITE), files.stream(spark))

@@ -1,7 +1,7 @@
 """Native = fabric = DuckDB, on a real session, for queries, data and meshes nobody chose."""
 
 import pytest
-from equivalence import as_multiset, cases, random_mesh
+from equivalence import as_multiset, cases, random_mesh, routings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +35,14 @@ def test_any_mesh_on_the_fabric_engine_equals_duckdb(spark, case, data):
 def test_any_mesh_on_the_native_engine_equals_duckdb(spark, case, data):
     mesh = random_mesh(data.draw, case.bound)
     assert answer(qm.run(mesh, frames(spark, case), engine="native")) == case.expected()
+
+
+@pytest.mark.parametrize("policy", ["eddy", "cbr"])
+@settings(parent=ON_SPARK, max_examples=8)
+@given(case=cases(), routing=routings())
+def test_any_eddy_equals_duckdb(spark, policy, case, routing):
+    out = qm.run(case.query, frames(spark, case), policy=policy, routing=routing)
+    assert answer(out) == case.expected()
 
 
 @pytest.mark.parametrize("policy", ["mesh", "single"])

@@ -27,6 +27,7 @@ from querymesh.bench.limits import (
 )
 from querymesh.bench.measure import RivalsDisagreeError
 from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.lookup_table import LookupTable
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.profiler import profile_sample
 from querymesh.optimize.mesh import Mesh
@@ -150,7 +151,9 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
     )
 
 
-def steady_profile(bound: BoundQuery, table: pa.Table) -> Profile:
+def steady_profile(
+    bound: BoundQuery, table: pa.Table, tables: Mapping[str, LookupTable] | None = None
+) -> Profile:
     """A profile whose costs no passing load on the machine has distorted.
 
     The operators take turns on slices of the rows, and the median slice gives each its cost: the
@@ -158,7 +161,7 @@ def steady_profile(bound: BoundQuery, table: pa.Table) -> Profile:
     """
     length = max(1, -(-table.num_rows // SLICES))
     parts = [
-        profile_sample(bound, table.slice(start, length))
+        profile_sample(bound, table.slice(start, length), tables)
         for start in range(0, table.num_rows, length)
     ]
     return replace(

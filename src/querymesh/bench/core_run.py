@@ -21,7 +21,9 @@ import pyarrow as pa
 from querymesh.fabric.arrivals import in_order, microseconds
 from querymesh.fabric.join import JoinFabric, oldest_needed
 from querymesh.fabric.metrics import Metrics
-from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.policies import make_eddy
+from querymesh.fabric.router import MeshRouter, Router
+from querymesh.fabric.routing import Routing
 from querymesh.fabric.tables import one_batch
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.join import JoinQuery
@@ -29,6 +31,21 @@ from querymesh.query.model import Probe
 
 Streams = Mapping[str, pa.RecordBatch]
 Sink = Callable[[pa.RecordBatch], None]
+Routers = Callable[[JoinFabric], Mapping[str, Router]]
+"""Makes the router of each stream for a fabric that has not run yet."""
+
+
+def by_meshes(meshes: Mapping[str, Mesh]) -> Routers:
+    """The routes of a mesh for each stream."""
+    return lambda fabric: {alias: MeshRouter(meshes[alias]) for alias in fabric.views}
+
+
+def by_eddies(policy: str, routing: Routing) -> Routers:
+    """An Eddy for each stream, which learns from the first step on."""
+    return lambda fabric: {
+        alias: make_eddy(policy, view.bound, routing, view.own)
+        for alias, view in fabric.views.items()
+    }
 
 
 def ignore(_: pa.RecordBatch) -> None:
@@ -57,14 +74,14 @@ class CoreRun:
 def run_core(
     join: JoinQuery,
     streams: Streams,
-    meshes: Mapping[str, Mesh],
+    make_routers: Routers,
     step_rows: int,
     sink: Sink = ignore,
 ) -> CoreRun:
-    """Join whole streams, sorted by time, on the routes of these meshes."""
+    """Join whole streams, sorted by time, on the routes that these routers choose."""
     run = CoreRun()
     fabric = JoinFabric(join)
-    routers = {alias: MeshRouter(meshes[alias]) for alias in join.aliases}
+    routers = make_routers(fabric)
     for step in steps(join, streams, step_rows):
         started = process_time()
         horizon = take_step(fabric, routers, step, sink)
@@ -84,7 +101,7 @@ def run_core(
 
 
 def take_step(
-    fabric: JoinFabric, routers: Mapping[str, MeshRouter], step: Streams, sink: Sink = ignore
+    fabric: JoinFabric, routers: Mapping[str, Router], step: Streams, sink: Sink = ignore
 ) -> int:
     """Store a step's tuples and let them probe; its last time."""
     arrivals = in_order(step, fabric.join.times)

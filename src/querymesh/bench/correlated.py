@@ -70,7 +70,8 @@ def _readings(classes: Classes, passes: Verdicts, rng: np.random.Generator) -> C
 
 def mixed_bit(codes: Ints) -> npt.NDArray[np.bool_]:
     """One bit of each code after mixing: a fair coin, of which a range of codes knows nothing."""
-    spread = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    # Another multiplier than `classify.partitions` hashes by, or CBR could read the verdict off.
+    spread = codes.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
     return (spread >> np.uint64(63)).astype(bool)
 
 

@@ -104,19 +104,18 @@ def run_join(
     asked = contestants or [name for name in CONTESTANTS if not (quick and name in FLINK)]
     bench = Bench(local_session(CORES, "querymesh bench join", memory="4g"), quick, log)
     command = "querymesh bench join" + (" --quick" if quick else "")
-    rows = []
+    rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
         flink = _start_flink(stack, log) if set(asked) & set(FLINK) else None
-        for design in DESIGNS:
-            if cases and design.name not in cases:
-                continue
-            findings = run_case(bench, scaled(design, quick), asked, flink)
-            rows += [finding.as_row(command) for finding in findings]
         ours = [name for name in asked if name in (MESH, SINGLE)]
-        for design in () if quick else longer:
-            if ours and (not cases or design.name in cases):
-                findings = run_case(bench, design, ours, None)
-                rows += [finding.as_row(command) for finding in findings]
+        runs = [(scaled(design, quick), asked, flink) for design in DESIGNS]
+        runs += [(design, ours, None) for design in longer if not quick]
+        for design, who, with_flink in runs:
+            if not cases or design.name in cases:
+                found = run_case(bench, design, who, with_flink)
+                rows += [finding.as_row(command) for finding in found]
+                if found:
+                    log(_table(rows[-len(found) :]))
     return rows
 
 
@@ -236,6 +235,10 @@ def _most(numbers: Any) -> int | None:
 
 def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> None:
     """The rows as a table for people."""
+    (console or Console()).print(Text(_table(rows)), soft_wrap=True)
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
     head = (
         "case", "contestant", "rows/s/core", "rows/cpu s", "results", "comparisons",
         "peak state, MB", "× spark", "× single", "A/A",
@@ -256,7 +259,7 @@ def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> No
             _text(details["times_as_fast_as_single"], ".2f"),
             f"{details['a_a']:.2f}",
         ))  # fmt: skip
-    (console or Console()).print(Text(table(head, lines, left=(0, 1))), soft_wrap=True)
+    return table(head, lines, left=(0, 1))
 
 
 def _text(number: float | None, style: str) -> str:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.bench.case import Bench
-from querymesh.bench.core_run import CoreRun, as_batches, run_core
+from querymesh.bench.core_run import CoreRun, as_batches, by_meshes, run_core
 from querymesh.bench.finding import Finding, timing_details
 from querymesh.bench.measure import Log, RivalsDisagreeError, interleave
 from querymesh.bench.real_data import DATA, data_folder
@@ -194,7 +194,9 @@ class _Answers:
         def sink(batch: pa.RecordBatch) -> None:
             parts.append(np.stack([np.asarray(column) for column in batch.columns], axis=1))
 
-        self.last[name] = run_core(self.join, streams, meshes, self.question.step_rows, sink)
+        self.last[name] = run_core(
+            self.join, streams, by_meshes(meshes), self.question.step_rows, sink
+        )
         self.clock_s += self.last[name].cpu_seconds
         got = in_order_of_ids(np.concatenate([self.expected[:0], *parts]))
         if not np.array_equal(got, self.expected):

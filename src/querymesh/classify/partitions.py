@@ -1,6 +1,6 @@
 """Partitioning functions of CBR § 4.1: each attribute's values in d partitions, as tuples go by.
 
-    discrete     whole numbers, texts, booleans, dates      a hash of the value, modulo d
+    discrete     whole numbers, texts, booleans, dates      a hash of the value
     continuous   decimals, doubles, timestamps              d equal ranges between the least and the
                                                             greatest value seen so far
     NULL                                                    a partition of its own, number d
@@ -68,9 +68,11 @@ class Partitions:
 
     def _ranged(self, name: str, numbers: npt.NDArray[np.float64], count: int) -> Codes:
         low, high = self.ranges.get(name, (0.0, 0.0))
-        width = high - low
-        place = np.zeros(len(numbers)) if width <= 0 else (numbers - low) / width * count
-        place = np.where(np.isnan(place), count - 1.0, place)
+        width = high / 2 - low / 2  # halves, which cannot overflow
+        place = np.zeros(len(numbers))
+        if width > 0:
+            place = (numbers / 2 - low / 2) / width * count
+        place = np.where(np.isnan(numbers), count - 1.0, place)
         return np.asarray(np.clip(place, 0, count - 1), dtype=np.int64)
 
     def moved(
@@ -120,12 +122,14 @@ def can_partition(kind: pa.DataType) -> bool:
 
 
 def hashed(values: pa.Array, count: int) -> Codes:
-    """Each value's hash modulo `count`; NULLs are somewhere. The same in every process."""
+    """Each value's hash, below `count`; NULLs are somewhere. The same in every process."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        distinct = hashed(values.dictionary, count)
+        distinct = hashed(values.dictionary, count) if len(values.dictionary) else np.zeros(1, int)
         return distinct[np.asarray(pc.fill_null(values.indices, 0), dtype=np.int64)]
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind):
+        whole = np.asarray(pc.fill_null(values, False)).astype(np.int64)
+    elif pa.types.is_integer(kind):
         whole = np.asarray(pc.fill_null(values, 0)).astype(np.int64)
     elif pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -136,12 +140,14 @@ def hashed(values: pa.Array, count: int) -> Codes:
         whole = distinct[np.asarray(pc.fill_null(coded.indices, 0), dtype=np.int64)]
     with np.errstate(over="ignore"):
         mixed = (whole.view(np.uint64) * _GOLDEN) >> _SHIFT
-    return (mixed % np.uint64(count)).astype(np.int64)
+    # By the high bits, in which neighbouring numbers lie far apart: few values seldom collide.
+    return ((mixed * np.uint64(count)) >> _SHIFT).astype(np.int64)
 
 
 def _text_hash(value: object) -> int:
-    """FNV-1a of a value's text: small, and the same in every process, unlike Python's own."""
-    code = 0xCBF29CE484222325
+    """FNV-1a of a value's text, without its highest bit: the same in every process, unlike Python's
+    own."""
+    code = 0x4BF29CE484222325
     for byte in value if isinstance(value, bytes) else str(value).encode():
         code = (code ^ byte) * 0x100000001B3 & 0x7FFFFFFFFFFFFFFF
     return code

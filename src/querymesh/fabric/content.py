@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,22 @@ class ContentRouter(EddyRouter):
         super().__init__(operators, replace(routing, choice="least"), own, seed)
         self.partitions = Partitions()
         self.learning = Learning(
-            sorted(self._after), attributes, routing, self.estimates, self.partitions, self._merit
+            self._profitable(), attributes, routing, self.estimates, self.partitions, self._merit
         )
         self._targets: list[int] = []
         self._coded: tuple[Window | None, dict[tuple[Any, int], Codes]] = (None, {})
+
+    def _profitable(self) -> list[int]:
+        """The operators to profile: where it is asked to prune, those with a choice of place."""
+        if not self.routing.prune:
+            return self.operators
+        entries = [entry for entry in self._token.stack if not isinstance(entry, int)]
+        return sorted(
+            k
+            for entry in entries
+            for k in entry
+            if any(k not in self._after[j] and j not in self._after[k] for j in entry if j != k)
+        )
 
     def rusters(self, window: Window) -> list[Ruster]:
         """Most tuples in one ruster; apart from them those that profile an operator."""
@@ -60,7 +72,6 @@ class ContentRouter(EddyRouter):
         slots = self._slots(window.rows)
         leaves = range(PLAIN, PROFILED + len(self._targets))
         made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
-        self.learning.unprofiled(len(made[PLAIN]))
         return [ruster for ruster in made if len(ruster)] or made[:1]
 
     def _slots(self, rows: int) -> npt.NDArray[np.int64]:
@@ -79,13 +90,14 @@ class ContentRouter(EddyRouter):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """Straight to the operator it profiles, or where its content says."""
-        started = perf_counter()
         target = self._target(ruster)
         if target is not None:
             return [self._sent(ruster, target)]
+        if self.routing.trial_by != "cost" or ruster.leaf != PLAIN:
+            return super().choose(ruster)
+        started = process_time()  # thread_time is a call of the kernel, and some are slow
         parts = super().choose(ruster)
-        if self.routing.trial_by == "cost" and ruster.leaf == PLAIN:
-            self.learning.worked(1e6 * (perf_counter() - started))
+        self.learning.worked(1e6 * (process_time() - started))
         return parts
 
     def _target(self, ruster: Ruster) -> int | None:
@@ -154,8 +166,9 @@ class ContentRouter(EddyRouter):
         super().learn(chosen, passed, seconds)
         if chosen.leaf == PLAIN:
             index, rows = chosen.token.top, len(chosen)
-            by_cost = self.routing.trial_by == "cost"
-            self.learning.worked(rows * self.estimates.cost(index) if by_cost else rows)
+            if chosen.token.ahead == self._token.ahead:
+                self.learning.set_out(rows)
+            self.learning.visited(index, rows)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""
@@ -179,15 +192,15 @@ class _ContentHeard(EddyHeard):
         self._pair = router.estimates.pairs.get(chosen.token.top)
         self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
         self._profiles = self.went_by == PROFILING
-        self._out: list[npt.NDArray[np.int64]] = []
+        self._out: npt.NDArray[np.int64] | int = 0
 
     def out(self, piece: Ruster) -> None:
         """A piece came out: which tuples are in it."""
         if self._profiles:
-            self._out.append(np.bincount(piece.rows, minlength=piece.window.rows))
+            self._out = self._out + np.bincount(piece.rows, minlength=piece.window.rows)
         elif self._codes is not None and self._pair is not None:
             size = len(self._pair.selectivity)
-            self._out.append(np.bincount(self._codes[piece.rows], minlength=size))
+            self._out = self._out + np.bincount(self._codes[piece.rows], minlength=size)
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
         """Update S, or the sample."""
@@ -196,7 +209,7 @@ class _ContentHeard(EddyHeard):
         window = chosen.window
         if self._profiles:
             arrived = np.bincount(chosen.rows, minlength=window.rows)
-            came_out = sum(self._out, np.zeros(window.rows, np.int64))
+            came_out = np.broadcast_to(self._out, window.rows)
             rows = np.flatnonzero(arrived)
             outcome = came_out[rows] / arrived[rows]
             asked = window.batch.select(list(self._content.learning.attributes))
@@ -213,5 +226,5 @@ class _ContentHeard(EddyHeard):
             self._content.estimates.add_content(
                 index,
                 np.bincount(self._codes[chosen.rows], minlength=size),
-                sum(self._out, np.zeros(size, np.int64)),
+                np.broadcast_to(self._out, size),
             )

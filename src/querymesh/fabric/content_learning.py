@@ -14,24 +14,30 @@ a larger sample; d grows with the values of the attributes in use.
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from querymesh.classify.partitions import Attributes, Partitions
-from querymesh.fabric.content_sample import Candidate, Sample, left_out
+from querymesh.fabric.content_sample import Candidate, Sample, distinct_values, left_out
 from querymesh.fabric.estimates import Estimates, Pair
 from querymesh.fabric.routing import Routing
 
 KEPT_EVENTS = 500
+STORED_EVENTS = 100
+"""Of the events, so many travel with the state."""
+
 LEAST_PROBABILITY = 0.005
 MOST_SAMPLE = 600
 MOST_PARTITIONS = 96
+PATIENCE = 10
+"""A turn that takes so many times as long as it should is over: hardly a tuple gets there."""
+
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
 
@@ -50,18 +56,54 @@ class Event:
     gains: tuple[Candidate, ...] = ()
     reason: str = ""
 
+    def to_json(self) -> list[Any]:
+        """As plain numbers and texts."""
+        gains = _gains_to_json(self.gains)
+        return [self.rows, self.operator, self.decision, list(self.attributes), gains, self.reason]
+
+    @classmethod
+    def from_json(cls, stored: Sequence[Any]) -> Event:
+        """Back from `to_json`."""
+        rows, operator, decision, attributes, gains, reason = stored
+        found = _gains_from_json(gains)
+        return cls(int(rows), int(operator), str(decision), tuple(attributes), found, str(reason))
+
+
+def _gains_to_json(gains: Sequence[Candidate]) -> list[list[Any]]:
+    return [[list(candidate.attributes), candidate.gain] for candidate in gains]
+
+
+def _gains_from_json(stored: Sequence[Sequence[Any]]) -> tuple[Candidate, ...]:
+    return tuple(Candidate(tuple(names), float(gain)) for names, gain in stored)
+
 
 @dataclass
 class Rate:
-    """What tuples that are not profiled cost to process."""
+    """What was done for tuples that are not profiled: their visits, and the work of routing them.
+
+    Visits and not their cost: a trial is compared with the time before it by one set of costs, or
+    a change of the machine's pace would pass for a change of routes.
+    """
 
     rows: int = 0
     work: float = 0.0
+    visits: Counter[int] = field(default_factory=Counter)
 
-    @property
-    def a_row(self) -> float:
-        """On average."""
-        return self.work / self.rows if self.rows else 0.0
+    def a_row(self, cost: Callable[[int], float]) -> float:
+        """On average, by what a visit costs."""
+        total = self.work + sum(rows * cost(index) for index, rows in self.visits.items())
+        return total / self.rows if self.rows else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain numbers."""
+        visits = {str(index): rows for index, rows in self.visits.items()}
+        return {"rows": self.rows, "work": self.work, "visits": visits}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Rate:
+        """Back from `to_json`."""
+        visits = Counter({int(index): int(rows) for index, rows in stored["visits"].items()})
+        return cls(int(stored["rows"]), float(stored["work"]), visits)
 
 
 @dataclass
@@ -90,10 +132,12 @@ class Learning:
         self._samples: dict[int, Sample] = {}
         self._trial: dict[int, Pair] = {}
         self._found: dict[int, tuple[Candidate, ...]] = {}
-        self._before: dict[int, Attributes] = {}
+        self._before: dict[int, Pair] = {}
+        self._alike: set[int] = set()
+        """Operators whose last sample found no attribute that says enough."""
         self._rate = Rate()
         self._usual = Rate()
-        self._resume_at = 0
+        self._began = 0
         self._next()
 
     @property
@@ -110,27 +154,44 @@ class Learning:
         if index in self._samples:
             self._samples[index].add(batch, outcomes)
 
-    def worked(self, work: float) -> None:
-        """Something was done for tuples that are not profiled."""
-        self._rate.work += work
+    def worked(self, us: float) -> None:
+        """Routing tuples that are not profiled took so long; counts where trials go by cost."""
+        if self.routing.trial_by == "cost":
+            self._rate.work += us
+
+    def visited(self, index: int, rows: int) -> None:
+        """Tuples that are not profiled have gone through an operator."""
+        self._rate.visits[index] += rows
+
+    def _visit_cost(self, index: int) -> float:
+        return self.estimates.cost(index) if self.routing.trial_by == "cost" else 1.0
 
     def advance(self, rows: int) -> None:
         """Before a chunk of so many tuples: is it the next one's turn?"""
         if self._trial and self._rate.rows >= self.routing.trial_rows:
             self._judge()
-        elif self._samples and not self.targets:
+        elif self._samples and (not self.targets or self._waited > PATIENCE):
             self._evaluate()
-        elif not self._samples and not self._trial and self.rows >= self._resume_at:
+        elif not self._samples and not self._trial and self._waited >= 1:
             self._next()
         self.rows += rows
 
-    def unprofiled(self, rows: int) -> None:
-        """So many tuples of the chunk are not profiled."""
+    @property
+    def _waited(self) -> float:
+        """How long the turn lasts, by how many tuples a sample takes if all of them get there."""
+        least = self.routing.chunk if self.routing.together else 1
+        return (self.rows - self._began) * self.probability / max(self.sample_size, least)
+
+    def set_out(self, rows: int) -> None:
+        """So many tuples that are not profiled have met their first operator."""
         self._rate.rows += rows
 
     def _next(self) -> None:
         """The turn of the next operators; their pairs are not used meanwhile."""
         chosen: list[int] = []
+        at_once = self.routing.at_once
+        if self.routing.all_at_first and self._turn == 0:
+            at_once = len(self.operators)  # nothing is known yet: no order is worth keeping
         for _ in self.operators:
             index = self.operators[self._turn % len(self.operators)]
             self._turn += 1
@@ -143,23 +204,26 @@ class Learning:
                 continue
             self.pruned.pop(index, None)
             chosen.append(index)
-            if len(chosen) == min(self.routing.at_once, len(self.operators)):
+            if len(chosen) == min(at_once, len(self.operators)):
                 break
         self._samples = {index: Sample() for index in chosen}
         self._before = {}
         for index in chosen:
             pair = self.estimates.pairs.get(index)
             if pair is not None:
-                self._before[index] = pair.attributes
+                self._before[index] = pair
             if not self.routing.keep_pairs:
                 self.estimates.pairs.pop(index, None)
         self._rate = Rate()
-        self._resume_at = self.rows + round(self.sample_size / self.probability)
+        self._began = self.rows
 
     def _evaluate(self) -> None:
         """The samples are complete: which attribute says most?"""
         self._usual, self._rate, self._trial = self._rate, Rate(), {}
         for index, sample in self._samples.items():
+            if sample.rows < self.sample_size:
+                self._note(index, "none", reason="too few tuples get there")
+                continue
             names = self._tried(sample)
             self._widen(names, sample)
             found = sample.candidates(
@@ -172,6 +236,7 @@ class Learning:
                 if index in self._before:
                     self._changed = True
                 self.estimates.pairs.pop(index, None)
+                self._alike.add(index)
                 self._note(index, "none")
         self._samples = {}
         if not self._trial:
@@ -184,6 +249,9 @@ class Learning:
             self.partitions.see(name, sample.column(name))
         for pair in self.estimates.pairs.values():
             pair.selectivity = self.partitions.moved(before, pair.attributes, pair.selectivity)
+        for index, pair in self._before.items():
+            if pair is not self.estimates.pairs.get(index):
+                pair.selectivity = self.partitions.moved(before, pair.attributes, pair.selectivity)
 
     def _tried(self, sample: Sample) -> list[str]:
         """The attributes worth trying; the others are noted with the reason."""
@@ -198,34 +266,54 @@ class Learning:
         return [name for name in self.attributes if name not in self.left_out]
 
     def _tag(self, index: int, sample: Sample, best: Candidate) -> None:
+        self._alike.discard(index)
         arrived, passed = sample.matrices(best.attributes, self.partition_count, self.partitions)
         column = self.estimates.column_of(index, arrived, passed)
         pair = Pair(best.attributes, self.partition_count, column, best.gain, on_trial=True)
-        self.estimates.pairs[index] = pair
-        self._trial[index] = pair
+        former = self.estimates.pairs.get(index)
+        if former is not None and former.attributes == best.attributes:
+            # Kept in use while profiled: there is nothing else to compare it with.
+            former.gain = best.gain
+            self._note(index, "kept", best.attributes, "as before")
+        else:
+            self.estimates.pairs[index] = pair
+            self._trial[index] = pair
         if self.routing.tune:
             self._tune_partitions(sample, best.attributes)
 
     def _judge(self) -> None:
         """The trial is over: did tuples cost less with the pairs than before?"""
-        helped = self._rate.a_row < self._usual.a_row or self._usual.rows == 0
+        now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
+        helped = self._usual.rows == 0 or now < usual * (1 + self._by_chance())
         for index, pair in self._trial.items():
             pair.on_trial = False
+            former = self._before.get(index)
             if helped:
-                self._changed |= self._before.get(index) != pair.attributes
+                self._changed |= former is None or former.attributes != pair.attributes
             else:
-                self._changed |= index in self._before
+                self._changed |= former is not None
                 self.estimates.pairs.pop(index, None)
+                if former is not None and self.routing.keep_pairs:
+                    self.estimates.pairs[index] = former
                 if self.routing.tune:
                     self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
-            self._note(index, "kept" if helped else "dropped", pair.attributes)
+            rates = f"{now:.4g} a tuple, {usual:.4g} without"
+            self._note(index, "kept" if helped else "dropped", pair.attributes, rates)
         self._trial = {}
         self._next()
 
-    def _note(self, index: int, decision: str, attributes: Attributes = ()) -> None:
-        reason = ""
-        if decision in ("kept", "dropped"):
-            reason = f"{self._rate.a_row:.4g} a tuple, {self._usual.a_row:.4g} without"
+    def _by_chance(self) -> float:
+        """By how much two rates may differ by chance, as a share of the rate.
+
+        What one tuple costs varies about as much as it is. Without this a pair that helps a little
+        is dropped as often as not.
+        """
+        error = math.sqrt(1 / max(1, self._rate.rows) + 1 / max(1, self._usual.rows))
+        return self.routing.trial_noise * error
+
+    def _note(
+        self, index: int, decision: str, attributes: Attributes = (), reason: str = ""
+    ) -> None:
         gains = self._found.pop(index, ())
         self.events.append(Event(self.rows, index, decision, attributes, gains, reason))
 
@@ -239,7 +327,7 @@ class Learning:
 
     def _tune_partitions(self, sample: Sample, attributes: Attributes) -> None:
         """Twice the partitions for an attribute with more values, half for one with fewer."""
-        values = pc.count_distinct(sample.column(attributes[0])).as_py()
+        values = distinct_values(sample.column(attributes[0]))
         if values > 0.8 * self.partition_count:
             self.partition_count = min(2 * self.partition_count, MOST_PARTITIONS)
         elif values < self.partition_count // 4:
@@ -251,6 +339,8 @@ class Learning:
             return None
         if len(self.operators) < 2:
             return "the only operator"
+        if index not in self.estimates.pairs and index not in self._alike:
+            return None  # its overall selectivity may be the mean of very different ones
         least, most = self._merits(index)
         others = [self._merits(k) for k in self.operators if k != index]
         if least > 0 and least > CLEAR * max(high for _, high in others):
@@ -276,9 +366,13 @@ class Learning:
             "turn": self._turn,
             "changed": self._changed,
             "samples": {str(index): sample.to_json() for index, sample in self._samples.items()},
-            "rate": [self._rate.rows, self._rate.work],
-            "usual": [self._usual.rows, self._usual.work],
-            "before": {str(index): list(names) for index, names in self._before.items()},
+            "rate": self._rate.to_json(),
+            "usual": self._usual.to_json(),
+            "began": self._began,
+            "before": {str(index): pair.to_json() for index, pair in self._before.items()},
+            "found": {str(index): _gains_to_json(found) for index, found in self._found.items()},
+            "events": [event.to_json() for event in list(self.events)[-STORED_EVENTS:]],
+            "alike": sorted(self._alike),
             "left_out": dict(self.left_out),
             "pruned": {str(index): reason for index, reason in self.pruned.items()},
         }
@@ -286,18 +380,23 @@ class Learning:
     def resume(self, stored: Mapping[str, Any]) -> None:
         """Go on from `to_json`; the estimates are given apart."""
         self.rows = int(stored["rows"])
-        self.probability = float(stored["probability"])
-        self.sample_size = int(stored["sample_size"])
-        self.partition_count = int(stored["partition_count"])
+        if self.routing.tune:  # else they are as the settings have them now
+            self.probability = float(stored["probability"])
+            self.sample_size = int(stored["sample_size"])
+            self.partition_count = int(stored["partition_count"])
         self._turn = int(stored["turn"])
         self._changed = bool(stored["changed"])
         self._samples = {int(k): Sample.from_json(each) for k, each in stored["samples"].items()}
-        self._rate, self._usual = (
-            Rate(int(stored[name][0]), float(stored[name][1])) for name in ("rate", "usual")
-        )
-        self._before = {int(k): tuple(names) for k, names in stored["before"].items()}
+        self._rate, self._usual = (Rate.from_json(stored[name]) for name in ("rate", "usual"))
+        self._began = int(stored["began"])
+        self._before = {int(k): Pair.from_json(pair) for k, pair in stored["before"].items()}
+        for index, pair in self.estimates.pairs.items():
+            if index in self._before and not pair.on_trial:
+                self._before[index] = pair  # still in use, and learning
         self._trial = {k: pair for k, pair in self.estimates.pairs.items() if pair.on_trial}
-        self._found = {}
+        self._found = {int(k): _gains_from_json(each) for k, each in stored["found"].items()}
+        self.events.clear()
+        self.events.extend(Event.from_json(each) for each in stored["events"])
+        self._alike = {int(index) for index in stored["alike"]}
         self.left_out = dict(stored["left_out"])
         self.pruned = {int(index): reason for index, reason in stored["pruned"].items()}
-        self._resume_at = self.rows

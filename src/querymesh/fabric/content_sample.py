@@ -129,7 +129,7 @@ class Sample:
             return singles
         fair = [self._fair(candidate, count, partitions) for candidate in singles]
         for one, other in combinations(singles[:SETS_OF], 2):
-            both = one.attributes + other.attributes
+            both = tuple(sorted(one.attributes + other.attributes))
             candidate = Candidate(both, self.gain(both, count, partitions))
             fair.append(self._fair(candidate, count, partitions))
         return sorted(fair, key=lambda candidate: -candidate.gain)
@@ -147,17 +147,19 @@ class Sample:
 
 def left_out(name: str, values: pa.Array) -> str | None:
     """Why an attribute need not be tried, from its values in the order they came (CBR § 4.4)."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     kind = values.type
     if not can_partition(kind):
         return f"values of type {kind} cannot be partitioned"
     if len(values) < 2:
         return None
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+    text = _is_text(kind)
     if text:
         length = pc.mean(pc.binary_length(values)).as_py() or 0
         if length > LONG_TEXT_CHARACTERS:
             return f"long text, {length:.0f} bytes on average"
-    distinct = pc.count_distinct(values).as_py()
+    distinct = distinct_values(values)
     if distinct > MANY_VALUES * len(values) and distinct > 2:
         if not text and _only_grows(values):
             return "only grows or falls, as times and ids do"
@@ -166,9 +168,21 @@ def left_out(name: str, values: pa.Array) -> str | None:
     return None
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    either = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    return any(kind.equals(each) for each in either)
+
+
+def distinct_values(values: pa.Array) -> int:
+    """How many different values there are, NULL apart."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return int(pc.count_distinct(values).as_py())
+
+
 def _only_grows(values: pa.Array) -> bool:
     kept = values.drop_null()
-    if pa.types.is_boolean(kept.type) or pa.types.is_dictionary(kept.type) or len(kept) < 2:
+    if pa.types.is_boolean(kept.type) or len(kept) < 2:
         return False
     one, two = kept.slice(0, len(kept) - 1), kept.slice(1)
     return bool(

@@ -28,6 +28,7 @@ from querymesh.fabric.routing import Routing
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import RouteToken
 from querymesh.query.model import Meeting, Operator
+from querymesh.stats.profile import Route
 
 LEAST_SELECTIVITY = 0.01
 """In the lottery, an operator that passes nothing has the chance of one that passes this share."""
@@ -63,6 +64,11 @@ class EddyRouter(Router):
         self._after = {index: op.after & routed.keys() for index, op in routed.items()}
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
+
+    @property
+    def operators(self) -> list[int]:
+        """The operators it routes to."""
+        return sorted(self._after)
 
     def rusters(self, window: Window) -> list[Ruster]:
         """All tuples at the beginning, everything open."""
@@ -125,6 +131,18 @@ class EddyRouter(Router):
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Tuples have gone through the operator on top of their token."""
         self.estimates.add(chosen.token.top, len(chosen), passed, seconds)
+
+    def routes(self) -> list[Route]:
+        """The one that tuples take who go by the overall selectivities."""
+        route: list[int] = []
+        for entry in self._token.stack:
+            waiting = {entry} if isinstance(entry, int) else set(entry)
+            while waiting:
+                ready = sorted(k for k in waiting if not self._after[k] & waiting)
+                merits = [float(self._merit(self.estimates.selectivity(k), k)) for k in ready]
+                route.append(ready[int(np.argmax(merits))])
+                waiting.remove(route[-1])
+        return [tuple(route)]
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""

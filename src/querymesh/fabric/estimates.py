@@ -30,6 +30,9 @@ UNKNOWN = 0.5
 
 LEAST_COST_US = 1e-3
 
+COST_MEMORY = 5_000
+"""Tuples whose time has a say in a cost: a first chunk, slow as it is, is soon forgotten."""
+
 
 @dataclass
 class Pair:
@@ -44,6 +47,27 @@ class Pair:
     gain: float
     on_trial: bool = False
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain numbers and texts."""
+        return {
+            "attributes": list(self.attributes),
+            "count": self.count,
+            "selectivity": self.selectivity.tolist(),
+            "gain": self.gain,
+            "on_trial": self.on_trial,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Pair:
+        """Back from `to_json`."""
+        return cls(
+            tuple(stored["attributes"]),
+            int(stored["count"]),
+            np.array(stored["selectivity"], np.float64),
+            float(stored["gain"]),
+            bool(stored["on_trial"]),
+        )
+
 
 @dataclass
 class Estimates:
@@ -54,6 +78,8 @@ class Estimates:
     cost_us: dict[int, float] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     pairs: dict[int, Pair] = field(default_factory=dict)
+    declared_us: dict[int, float] = field(default_factory=dict)
+    """Costs that the user has given, and that are not measured."""
 
     def selectivity(self, index: int) -> float:
         """W[l]."""
@@ -61,7 +87,7 @@ class Estimates:
 
     def cost(self, index: int) -> float:
         """Microseconds a tuple; that of the others on average where it is not known yet."""
-        known = self.cost_us.get(index)
+        known = self.declared_us.get(index, self.cost_us.get(index))
         if known is None:
             known = sum(self.cost_us.values()) / len(self.cost_us) if self.cost_us else 1.0
         return max(known, LEAST_COST_US)
@@ -70,11 +96,11 @@ class Estimates:
         """Tuples have gone through an operator."""
         if arrived == 0:
             return
-        before = self.overall.get(index, passed / arrived if arrived > 1 else UNKNOWN)
+        before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
         spent_us = 1e6 * seconds / arrived
-        # Costs hardly change with the data: a longer memory, and a short run has little weight.
-        weight = arrived / (arrived + min(self.seen.get(index, 0), 50_000))
+        # Costs hardly change with the data: a longer memory, in which a short run weighs little.
+        weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
         self.cost_us[index] = self.cost_us.get(index, 0.0) * (1 - weight) + spent_us * weight
         self.seen[index] = self.seen.get(index, 0) + arrived
 
@@ -104,16 +130,7 @@ class Estimates:
             "overall": {str(k): v for k, v in self.overall.items()},
             "cost_us": {str(k): v for k, v in self.cost_us.items()},
             "seen": {str(k): v for k, v in self.seen.items()},
-            "pairs": {
-                str(k): {
-                    "attributes": list(pair.attributes),
-                    "count": pair.count,
-                    "selectivity": [round(float(s), 6) for s in pair.selectivity],
-                    "gain": pair.gain,
-                    "on_trial": pair.on_trial,
-                }
-                for k, pair in self.pairs.items()
-            },
+            "pairs": {str(k): pair.to_json() for k, pair in self.pairs.items()},
         }
 
     @classmethod
@@ -124,16 +141,7 @@ class Estimates:
             {int(k): float(v) for k, v in stored["overall"].items()},
             {int(k): float(v) for k, v in stored["cost_us"].items()},
             {int(k): int(v) for k, v in stored["seen"].items()},
-            {
-                int(k): Pair(
-                    tuple(pair["attributes"]),
-                    int(pair["count"]),
-                    np.array(pair["selectivity"], np.float64),
-                    float(pair["gain"]),
-                    bool(pair["on_trial"]),
-                )
-                for k, pair in stored["pairs"].items()
-            },
+            {int(k): Pair.from_json(pair) for k, pair in stored["pairs"].items()},
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from querymesh.fabric.content import ContentRouter
 from querymesh.fabric.eddy import EddyRouter
 from querymesh.fabric.lottery import Seed
+from querymesh.fabric.profiler import declared_cost
 from querymesh.fabric.routing import Routing
 from querymesh.query.model import BoundQuery
 
@@ -32,6 +33,8 @@ def make_eddy(
     else:
         attributes = bound.schemas[bound.source.alias].names
         router = ContentRouter(bound.operators, routing, attributes, first, seed)
-    if own is not None:
+    declared = {op.index: declared_cost(op, bound) for op in bound.operators}
+    router.estimates.declared_us.update({k: c for k, c in declared.items() if c is not None})
+    if own is not None and not routing.together:
         router.window = None
     return router

@@ -32,7 +32,7 @@ class Pool:
 
     def take(self) -> Ruster:
         """The tuples that have most ahead of them."""
-        key = max(self._waiting, key=lambda known: _ahead(known[0]))
+        key = max(self._waiting, key=lambda known: known[0].ahead)
         first, *others = self._waiting.pop(key)
         whole = first.followed_by(others)
         self.rows -= len(whole)
@@ -40,7 +40,3 @@ class Pool:
             return whole
         # In the order of the window, as a ruster's rows always are before a join.
         return replace(whole.pick(np.argsort(whole.rows, kind="stable")), token=whole.token)
-
-
-def _ahead(token: RouteToken) -> int:
-    return sum(1 if isinstance(entry, int) else len(entry) for entry in token.stack)

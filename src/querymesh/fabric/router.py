@@ -12,6 +12,7 @@ from querymesh.fabric.lottery import Lottery, Place, Seed
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import token_of
 from querymesh.optimize.mesh import Mesh
+from querymesh.stats.profile import Route
 
 
 class Heard:
@@ -49,6 +50,10 @@ class Router(Protocol):
     def hear(self, before: Ruster, chosen: Ruster) -> Heard:
         """Listen to what the operator chosen for a ruster, or a part of it, lets through."""
         return Heard()
+
+    def routes(self) -> list[Route]:
+        """The routes that most tuples take, as far as it is known: for them state is laid out."""
+        return []
 
 
 class MeshRouter(Router):
@@ -88,6 +93,10 @@ class MeshRouter(Router):
     def hear(self, before: Ruster, chosen: Ruster) -> Heard:
         """Adjust the wheel the operator was drawn from."""
         return _Wheel(self.lottery, _place(before), chosen.token.top)
+
+    def routes(self) -> list[Route]:
+        """Those of the leaves."""
+        return list(self.mesh.leaf_routes)
 
 
 class _Wheel(Heard):

@@ -34,9 +34,11 @@ class Routing:
     - `threshold`: the gain ratio (or share of variance) a classifier attribute must exceed
     - `trial_rows`, `trial_by`: how many tuples a new pair is tried on, and what its rate is
       measured by: "cost", what the operators and the routing cost, or routing "calls"
+    - `trial_noise`: a trial has failed if the rate is worse by so many standard errors
     - `prune`: leave out attributes and operators that cannot matter (§ 4.4)
     - `attribute_sets`: try sets of two attributes as well (§ 3)
     - `at_once`: operators profiled at the same time (§ 5)
+    - `all_at_first`: all operators at the same time, as long as nothing is known
     - `tune`: adapt P, |R| and d while running (§ 8)
     - `keep_pairs`: go on using an operator's pair while it is profiled again
     """
@@ -52,11 +54,13 @@ class Routing:
     threshold: float = 0.04
     trial_rows: int = 500
     trial_by: str = "cost"
+    trial_noise: float = 1.0
     prune: bool = True
     attribute_sets: bool = False
     at_once: int = 1
+    all_at_first: bool = False
     tune: bool = False
-    keep_pairs: bool = False
+    keep_pairs: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,11 +77,13 @@ class Routing:
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise QueryMeshError(f"{name} lies between 0 and 1, not at {value}")
+        if not 0 <= self.trial_noise < math.inf:
+            raise QueryMeshError(f"trial_noise is at least 0, not {self.trial_noise}")
         if not 0 <= self.threshold < math.inf:
             raise QueryMeshError(f"threshold is a gain ratio from 0 on, not {self.threshold}")
 
 
-PAPER = Routing(by_cost=False, trial_by="calls", prune=False)
+PAPER = Routing(by_cost=False, trial_by="calls", trial_noise=0.0, prune=False, keep_pairs=False)
 """As the CBR paper has it; routing calls stand for its time, which no machine changes."""
 
 BATCHED = replace(PAPER, chunk=100, together=True)

@@ -51,6 +51,11 @@ class RouteToken:
             raise LookupError(f"{self} leaves open where to go next: choose first")
         return first
 
+    @property
+    def ahead(self) -> int:
+        """How many operators are still to be visited."""
+        return sum(1 if isinstance(entry, int) else len(entry) for entry in self.stack)
+
     def choose(self, index: int) -> RouteToken:
         """The token once one of the choices is drawn: it is on top, the others follow."""
         others = tuple(other for other in self.choices if other != index)

@@ -22,7 +22,7 @@ from querymesh.fabric.state import keyed, partition_of, stored_columns
 from querymesh.fabric.token import RouteToken
 from querymesh.index.partition import Partition
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import Filter, Meeting, Probe
+from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
 
 
 class ViewFabric(Fabric):
@@ -47,11 +47,7 @@ class ViewFabric(Fabric):
         self.metrics = Metrics()
         self.unjoinable = 0
         self._calls = UserCalls(join.query.functions, on_error)
-        self.own = frozenset(
-            op.index
-            for op in self.bound.operators
-            if isinstance(op, Filter) and not _after_probes(op.after, self)
-        )
+        self.own = own_conditions(self.bound)
         keys = JoinedKeys(join, alias, stems)
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
         window = self.bound.source.window
@@ -151,8 +147,14 @@ class ViewFabric(Fabric):
             yield from super()._visit(ruster, version)
 
 
-def _after_probes(after: frozenset[int], fabric: ViewFabric) -> bool:
-    return any(isinstance(fabric.bound.operators[k - 1], Probe) for k in after)
+def own_conditions(view: BoundQuery) -> frozenset[int]:
+    """The operators that are conditions on the stream alone."""
+    return frozenset(
+        op.index
+        for op in view.operators
+        if isinstance(op, Filter)
+        and not any(isinstance(view.operators[k - 1], Probe) for k in op.after)
+    )
 
 
 def _indices(entry: int | tuple[int, ...]) -> frozenset[int]:

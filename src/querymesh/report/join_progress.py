@@ -71,4 +71,7 @@ def join_run_text(run: JoinRun) -> str:
     for alias, routes in shares.items():
         for route, share in sorted(routes.items(), key=lambda item: -item[1]):
             lines.append(f"{alias}: {share:6.1%} of its tuples by {route or '(no operators)'}")
+    for alias, view in run.views.items():
+        if (router := view.router) is not None:
+            lines.append(f"\n{alias}: {router.explain()}")
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
+from querymesh.fabric.learned import Learned
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.uncertain import uncertain_text
@@ -12,13 +13,21 @@ from querymesh.optimize.watch import Switch
 from querymesh.report.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 
 
-def metrics_text(metrics: Metrics, mesh: Mesh, version: int | None = None) -> str:
-    """A run for people. `version` is the mesh's own; by default the newest the run has used."""
+def metrics_text(
+    metrics: Metrics, mesh: Mesh, version: int | None = None, router: Learned | None = None
+) -> str:
+    """A run for people. `version` is the mesh's own; by default the newest the run has used.
+
+    Where tuples were not routed by a mesh, `router` is what their routers have learned.
+    """
     version = current_version(metrics) if version is None else version
     parts = [_summary(metrics)]
     if mesh.operators:
         parts.append("operators\n" + indent(_operators(metrics, mesh), "  "))
-    parts.append("leaves\n" + indent(_leaves(metrics, mesh, version), "  "))
+    if router is not None:
+        parts.append(router.explain())
+    else:
+        parts.append("leaves\n" + indent(_leaves(metrics, mesh, version), "  "))
     return "\n\n".join(parts)
 
 
@@ -53,6 +62,12 @@ def _summary(metrics: Metrics) -> str:
         f"classification {seconds(metrics.classify_seconds)}, "
         f"{percent(classify_share(metrics))} of the time",
     ]
+    if metrics.routing_calls:
+        lines.append(
+            f"{counted(metrics.routing_calls, 'routing call')}, "
+            f"{_per_row(metrics.routing_calls, metrics.rows_in)} a row in; deciding "
+            f"{seconds(metrics.routing_seconds)}, learning {seconds(metrics.learning_seconds)}"
+        )
     if metrics.profiled_rows:
         lines.append(
             f"profiled {counted(metrics.profiled_rows, 'row')} on all operators, "

@@ -53,6 +53,17 @@ def lines(
     return svg(chart)
 
 
+def strips(values: Sequence[Mapping[str, Any]], x: str, group: str, title: str) -> str:
+    """A row of ticks for each `group`, where along `x` it was the one."""
+    alt, _ = altair_and_converter()
+    chart = (
+        alt.Chart(alt.Data(values=list(values)), width=WIDTH, height=HEIGHT / 2)
+        .mark_tick(thickness=3, color=OWN)
+        .encode(x=alt.X(f"{x}:Q", title=title), y=alt.Y(f"{group}:N", title=None))
+    )
+    return svg(chart)
+
+
 def _colour(alt: Any, group: str, names: list[str]) -> Any:
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     return alt.Color(f"{group}:N", sort=names, scale=scale, title=None)

@@ -56,6 +56,8 @@ class Result:
         compared = self.claim.neutral
         if self.claim.sense in ("at least", "at most") and self.claim.paper_value:
             compared = self.claim.paper_value
+        if self.claim.unit == "%":
+            return abs(self.our_value - compared) < 100 * abs(self.a_a - 1)
         return abs(self.our_value / compared - 1) < abs(self.a_a - 1)
 
     def as_row(self, command: str) -> dict[str, Any]:

@@ -20,9 +20,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.bench.case import Bench
 from querymesh.errors import QueryMeshError
+from querymesh.fabric.policies import CBR
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.mesh import Mesh
 from querymesh.reproduce.claim import Claim, Result
-from querymesh.reproduce.rivals import QM, SP, Subject, arrow_batches, train_rivals
+from querymesh.reproduce.rivals import QM, SP, WINDOW, Subject, arrow_batches, train_rivals
+from querymesh.reproduce.stream_rivals import MR
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 
@@ -58,11 +61,11 @@ class OverTime:
 
 
 def watch(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], what: str) -> OverTime:
-    """Each rival in turns: QM, SP, QM again; then from the next on, and so on."""
+    """Each rival in turns: QM, SP, MR, QM again; then from the next on, and so on."""
     turns = bench.rounds(3, 1)
     seconds = 2.0 if bench.quick else 10.0
     seen = OverTime(turns * seconds)
-    entries = {QM: meshes[QM], SP: meshes[SP], AGAIN: meshes[QM]}
+    entries = {QM: meshes[QM], SP: meshes[SP], MR: None, AGAIN: meshes[QM]}
     names = list(entries)
     pool = bench.session.createDataFrame(subject.table).cache()
     pool.count()
@@ -100,9 +103,13 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
     return tuples.select(*subject.table.column_names)
 
 
-def _stream(subject: Subject, mesh: Mesh, source: DataFrame, seconds: float) -> _Meter:
+def _stream(subject: Subject, mesh: Mesh | None, source: DataFrame, seconds: float) -> _Meter:
+    """One turn of a rival: on a mesh, or as the Eddy with content-based routing."""
     inputs = {subject.source: source, **subject.partners}
-    found = run(mesh, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
+    if mesh is None:
+        found = run(subject.query, inputs, policy=CBR, routing=Routing(chunk=WINDOW))
+    else:
+        found = run(mesh, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
     meter = _Meter(metrics(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
@@ -159,20 +166,21 @@ def results(figure: str, data: str, seen: OverTime) -> list[Result]:
     """The figure's claim, inside the fabric and for the whole of Spark; the paper draws the curves
     and prints no number."""
     scaled = f"{seen.seconds:g} s stand for the paper's 60 minutes (1 : {seen.scale:g})"
-    claim = f"{data}: results by the end, QM over SP"
     rows = []
-    for where, rates, note in (
-        ("", seen.fabric_rates, "inside the fabric"),
-        (", whole Spark", seen.rates, "with Spark's own work, in whole micro-batches"),
-    ):
-        details = {
-            "time_scale": seen.scale,
-            "seconds": seen.seconds,
-            "results_per_second": rates,
-        }
-        ours, control = ratio(rates, QM, SP), ratio(rates, AGAIN, QM)
-        asked = Claim("qm", figure, f"{claim}{where}", None)
-        rows.append(Result(asked, ours, control, f"{note}; {scaled}", details))
+    for rival in (SP, MR):
+        claim = f"{data}: results by the end, QM over {rival}"
+        for where, rates, note in (
+            ("", seen.fabric_rates, "inside the fabric"),
+            (", whole Spark", seen.rates, "with Spark's own work, in whole micro-batches"),
+        ):
+            details = {
+                "time_scale": seen.scale,
+                "seconds": seen.seconds,
+                "results_per_second": rates,
+            }
+            ours, control = ratio(rates, QM, rival), ratio(rates, AGAIN, QM)
+            asked = Claim("qm", figure, f"{claim}{where}", None)
+            rows.append(Result(asked, ours, control, f"{note}; {scaled}", details))
     return rows
 
 

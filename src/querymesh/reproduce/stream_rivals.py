@@ -18,13 +18,22 @@ import pyarrow.compute as pc
 from querymesh.bench import fingerprint
 from querymesh.bench.case import Bench
 from querymesh.bench.contest import cached
-from querymesh.bench.core_run import CoreRun, as_batches, run_core
+from querymesh.bench.core_run import (
+    CoreRun,
+    Routers,
+    as_batches,
+    by_eddies,
+    by_meshes,
+    run_core,
+)
 from querymesh.bench.fingerprint import Fingerprint
 from querymesh.bench.limits import effort_of_mesh, limits
 from querymesh.bench.measure import Log, RivalsDisagreeError, Timing, interleave
 from querymesh.cost.mesh import Overheads
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.join_profile import SampledJoin
+from querymesh.fabric.policies import CBR
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.train import train_mesh
 from querymesh.query.bind_join import bind_join
@@ -42,6 +51,12 @@ SAMPLE_WINDOWS = 2.2
 
 JOB_WINDOWS = 1.0
 """Length of the streams in a Spark job, most of whose time is not the join's."""
+
+MR, MR_BATCHES = "MR+CBR", "MR+CBR in batches"
+"""The Eddy with content-based routing: each tuple on its own way, or in naive batches [13]."""
+
+BATCH = 100
+"""Tuples that arrived one after the other and travel together (§ 6.2)."""
 
 CALIBRATIONS = 7
 SHARDS = 2
@@ -162,7 +177,7 @@ class _Core:
     last: dict[str, CoreRun] = field(default_factory=dict)
     clock_s: float = 0.0
 
-    def run(self, name: str, mesh: JoinMesh) -> tuple[int, ...]:
+    def run(self, name: str, routers: Routers) -> tuple[int, ...]:
         """One rival; a number of results, and a sum for each of their columns."""
         answer = np.zeros(1 + len(self.join.outputs), np.int64)
 
@@ -170,7 +185,7 @@ class _Core:
             answer[0] += batch.num_rows
             answer[1:] += [pc.sum(column).as_py() or 0 for column in batch.columns]
 
-        self.last[name] = run_core(self.join, self.streams, mesh.meshes, self.step, sink)
+        self.last[name] = run_core(self.join, self.streams, routers, self.step, sink)
         self.clock_s += self.last[name].cpu_seconds
         return tuple(answer.tolist())
 
@@ -182,9 +197,15 @@ def race_core(
     log: Log,
     step: int = STEP,
 ) -> tuple[Timing, Mapping[str, CoreRun]]:
-    """The rivals on the core, interleaved, with the first of them twice a round; all must agree."""
+    """The rivals on the core, interleaved, with the first of them twice a round; all must agree.
+
+    The Eddies have nothing but what they learn in the run, as the paper's had.
+    """
     core = _Core(subject.join, as_batches(_by_alias(subject.tables())), step)
-    actions = {name: partial(core.run, name, mesh) for name, mesh in meshes.items()}
+    rivals = {name: by_meshes(mesh.meshes) for name, mesh in meshes.items()}
+    rivals[MR] = by_eddies(CBR, Routing())
+    rivals[MR_BATCHES] = by_eddies(CBR, Routing(chunk=BATCH, together=True))
+    actions = {name: partial(core.run, name, routers) for name, routers in rivals.items()}
     timing = interleave(actions, rounds, log=log, clock=lambda: core.clock_s)
     return timing, core.last
 
@@ -199,7 +220,8 @@ def race_streams(
     """The rivals on the core and then, on less data, as Spark jobs; answers are the same."""
     core, last = race_core(subject, meshes, rounds, bench.log, step)
     less = replace(subject, windows=min(subject.windows, JOB_WINDOWS))
-    expected = _Core(less.join, as_batches(_by_alias(less.tables())), step).run(QM, meshes[QM])
+    core_alone = _Core(less.join, as_batches(_by_alias(less.tables())), step)
+    expected = core_alone.run(QM, by_meshes(meshes[QM].meshes))
     with arrow_batches(bench.session, step):
         frames = {name: cached(bench.session, table) for name, table in less.tables().items()}
 

@@ -5,7 +5,8 @@ The mesh is therefore not in the function but in a folder: the driver writes `me
 `mesh-000002.json`, … each complete before it has its name; a task looks for the newest when it
 begins. That is the paper's pointer re-assignment (QM § 5.3): no restart, and old and new may be in
 flight together, also in one batch, since any mesh gives the same result. In the same way
-`ask-000001.json`, … tell the tasks how many rows to profile. Of each kind the last few are kept.
+`ask-000001.json`, … tell the tasks how many rows to profile, and `router-000001.json`, … what the
+routers of an Eddy have learned. Of each kind the last few are kept.
 
 The folder lies under the query's checkpoint, so a restarted query goes on with what it learned.
 """
@@ -18,8 +19,10 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from pyarrow import fs
 
@@ -28,22 +31,32 @@ from querymesh.optimize.budget import Ask
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.query.model import BoundQuery, Query
+from querymesh.spark.reports import RouterState
 from querymesh.spark.storage import open_file_system
 
-_NAME = re.compile(r"(mesh|ask)-(\d{6,})\.json")
+_NAME = re.compile(r"(mesh|ask|router)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
 
-_KEPT = {"mesh": 16, "ask": 4}
+_KEPT = {"mesh": 16, "ask": 4, "router": 8}
 """A task that looked just before still finds what was the newest then."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The newest version, 0 if none; whether none can be learned from yet; the newest ask."""
+    """The newest version, 0 if none; whether none can be learned from yet; the newest of others."""
 
     version: int
     learning: bool
     ask_number: int = 0
+    router_number: int = 0
+
+
+@dataclass(frozen=True)
+class RouterStates:
+    """What routers have learned: the newest state of each shard, and what they know together."""
+
+    shards: Mapping[str, RouterState]
+    merged: Mapping[str, Any] | None
 
 
 class Channel:
@@ -90,6 +103,33 @@ class Channel:
         """Tell the tasks that no more rows need to be profiled to learn a first mesh."""
         self._write(_ENOUGH, b"")
 
+    def tell(self, states: RouterStates, number: int) -> None:
+        """Hand on what routers have learned."""
+        self._tidy("router", number)
+        shards = {shard: [each.batch, each.state] for shard, each in states.shards.items()}
+        content = json.dumps({"shards": shards, "merged": states.merged})
+        self._write(f"router-{number:06d}.json", content.encode())
+
+    def told(self, number: int) -> RouterStates:
+        """What was handed on."""
+        system, folder = self._open()
+        path = self._path(folder, "router", number)
+        try:
+            with system.open_input_stream(path) as stream:
+                stored = json.loads(stream.read())
+            shards = {
+                str(shard): RouterState(int(batch), state)
+                for shard, (batch, state) in stored["shards"].items()
+            }
+            return RouterStates(shards, stored["merged"])
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
+            raise MeshFileError(f"cannot read the routers {path}: {problem!r}") from problem
+
+    def router_numbers(self) -> list[int]:
+        """The files of routers there are."""
+        found = filter(None, map(_NAME.fullmatch, self._names()))
+        return [int(each[2]) for each in found if each[1] == "router"]
+
     def newest(self) -> int:
         """The newest version; 0 where none was published yet."""
         return self.state().version
@@ -97,10 +137,11 @@ class Channel:
     def state(self) -> State:
         """What is in the folder."""
         names = self._names()
-        newest = {"mesh": 0, "ask": 0}
+        newest = dict.fromkeys(_KEPT, 0)
         for found in filter(None, map(_NAME.fullmatch, names)):
             newest[found[1]] = max(newest[found[1]], int(found[2]))
-        return State(newest["mesh"], not newest["mesh"] and _ENOUGH not in names, newest["ask"])
+        learning = not newest["mesh"] and _ENOUGH not in names
+        return State(newest["mesh"], learning, newest["ask"], newest["router"])
 
     def _names(self) -> list[str]:
         system, folder = self._open()

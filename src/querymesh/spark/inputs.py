@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
+from pyspark import Broadcast, SparkContext
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
@@ -13,6 +14,7 @@ from querymesh.query.bind_join import bind_join, streams_in
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.query.share import SharedQuery, share
+from querymesh.spark.reports import ipc_bytes
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import arrow_schema, conform
 
@@ -73,6 +75,15 @@ def _by_name(every: Sequence[str], given: Data | Inputs) -> dict[str, Data]:
         if str(name).lower() not in known:
             raise SchemaError(f"the query has no relation {name!r}: {did_you_mean(name, names)}")
     return {name.lower(): by_lower[name.lower()] for name in names}
+
+
+def sent_tables(
+    context: SparkContext, bound: BoundQuery, data: Mapping[str, Data]
+) -> dict[str, Broadcast[bytes]]:
+    """The look-up tables by alias, broadcast; a table of several aliases once."""
+    tables = static_tables(bound, data)
+    broadcasts = {id(table): context.broadcast(ipc_bytes(table)) for table in tables.values()}
+    return {alias: broadcasts[id(table)] for alias, table in tables.items()}
 
 
 def static_tables(bound: BoundQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from querymesh.fabric.metrics import Metrics
+from querymesh.fabric.policies import EDDIES
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.watch import Switch
@@ -43,6 +44,7 @@ class JoinBatch:
             rows_out=sum(metrics.rows_out for _, metrics in views),
             probes=sum(_probes(metrics, probing[alias]) for alias, metrics in views),
             comparisons=sum(metrics.comparisons for _, metrics in views),
+            routing_calls=sum(metrics.routing_calls for _, metrics in views),
             late=sum(report.late.values()),
             state_rows=sum(state.rows for state in report.states.values()),
             state_bytes=sum(state.bytes for state in report.states.values()),
@@ -72,6 +74,11 @@ class JoinBatch:
     def comparisons(self) -> int:
         """Stored tuples that probes looked at."""
         return int(self._sum("comparisons"))
+
+    @property
+    def routing_calls(self) -> int:
+        """Decisions of policy "eddy" or "cbr"."""
+        return int(self._sum("routing_calls"))
 
     @property
     def late(self) -> int:
@@ -105,6 +112,7 @@ class _ShardBatch:
     rows_out: int
     probes: int
     comparisons: int
+    routing_calls: int
     late: int
     state_rows: int
     state_bytes: int
@@ -191,8 +199,17 @@ class JoinRun:
             view = run.metrics
             view.visits.clear()
             view.leaf_rows.clear()
+            calls = view.routing.copy()
+            view.routing.clear()
+            for (_, went_by), count in calls.items():
+                view.routing[0, went_by] += count
             total.add(view)
         return total
+
+    @property
+    def routing_calls(self) -> int:
+        """Decisions of policy "eddy" or "cbr" so far; each of `views` has its `router`."""
+        return sum(run.routing_calls for run in self.views.values())
 
     @property
     def probes(self) -> int:
@@ -260,9 +277,15 @@ class JoinRun:
 
     @property
     def route_shares(self) -> dict[str, dict[str, float]]:
-        """For each stream, the share of its tuples that took each route, under the newest mesh."""
+        """For each stream, the share of its tuples that took each route, under the newest mesh.
+
+        None where policy "eddy" or "cbr" decides tuple by tuple.
+        """
         shares: dict[str, dict[str, float]] = {}
         for alias, run in self.views.items():
+            if run.policy in EDDIES:
+                shares[alias] = {}
+                continue
             version, mesh = run.versions[-1]
             counts: dict[str, int] = defaultdict(int)
             for (of_version, leaf), rows in run.metrics.leaf_rows.items():
@@ -294,6 +317,7 @@ class JoinRun:
             "idleStreams": last.idle if last else [],
             "probes": self.probes,
             "comparisons": self.comparisons,
+            "routingCalls": self.routing_calls,
             "streams": {
                 alias: {
                     "numInputRows": self.arrived[alias],

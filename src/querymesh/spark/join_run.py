@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.classify.tree import attributes_of
 from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, UnsupportedError
+from querymesh.fabric.policies import CBR, EDDIES
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
@@ -27,6 +29,7 @@ from querymesh.query.render import spark_sql
 from querymesh.query.types import Kind, kind_of
 from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.durations import microseconds_of
+from querymesh.spark.eddy_run import join_eddies, written
 from querymesh.spark.fitting import as_single, fitting
 from querymesh.spark.inputs import Data
 from querymesh.spark.join_live import JoinRun
@@ -41,7 +44,7 @@ from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
 from querymesh.spark.schema import WATERMARK, output_struct
 from querymesh.spark.state_query import claim, state_folder
 from querymesh.spark.storage import is_address
-from querymesh.spark.task_mesh import MeshSource
+from querymesh.spark.task_mesh import MeshSource, RouterSource
 
 log = logging.getLogger("querymesh")
 
@@ -59,6 +62,7 @@ class JoinSettings:
     shards: int | None
     delay: str
     idle: str
+    routing: Routing | None = None
 
 
 def run_join(
@@ -86,19 +90,20 @@ def run_join(
     name = uuid4().hex
     deliver_to(name, live, keep=streaming)
     context = session.sparkContext
-    channels = _channels(join, views, given, how, context.master) if streaming else {}
-    sources = {}
-    for alias in join.aliases:
-        learns = alias in channels and mesh.meshes[alias].sample_rows == 0
-        rows = rows_to_learn_from(how.training, cube.shards) if learns else 0
-        sources[alias] = MeshSource(
-            f"{name}/{alias}", mesh.meshes[alias], channels.get(alias), rows, how.training.seed
-        )
-    for alias, channel in channels.items():
-        run, view = views[alias], join.views[alias]
-        if how.adaptation is not None or run.mesh.sample_rows == 0:
-            run.learn(setting_for(view, channel, run, how.training, how.adaptation))
-    classifies = bool(channels) and how.policy == "mesh"
+    sources: Mapping[str, RouterSource]
+    if how.policy in EDDIES:
+        master = context.master if streaming else None
+        routing = how.routing or Routing()
+        sources = join_eddies(name, join, how.policy, routing, views, how.checkpoint, master)
+        classifies = how.policy == CBR
+    else:
+        channels = _channels(join, views, given, how, context.master) if streaming else {}
+        sources = _mesh_sources(name, mesh, how, channels, cube)
+        for alias, channel in channels.items():
+            run, view = views[alias], join.views[alias]
+            if how.adaptation is not None or run.mesh.sample_rows == 0:
+                run.learn(setting_for(view, channel, run, how.training, how.adaptation))
+        classifies = bool(channels) and how.policy == "mesh"
     laid, slots = shard_layout(
         _stream_inputs(join, frames, mesh, classifies),
         cube,
@@ -162,6 +167,23 @@ def _given(mesh_or_query: JoinMesh | Mesh | Query, join: JoinQuery) -> JoinMesh 
     return mesh_or_query
 
 
+def _mesh_sources(
+    name: str,
+    mesh: JoinMesh,
+    how: JoinSettings,
+    channels: Mapping[str, Channel],
+    cube: Hypercube,
+) -> dict[str, MeshSource]:
+    """Where the tasks find the mesh of each stream."""
+    sources = {}
+    for alias, started in mesh.meshes.items():
+        learns = alias in channels and started.sample_rows == 0
+        rows = rows_to_learn_from(how.training, cube.shards) if learns else 0
+        run = f"{name}/{alias}"
+        sources[alias] = MeshSource(run, started, channels.get(alias), rows, how.training.seed)
+    return sources
+
+
 def _mesh(
     given: JoinMesh | None,
     join: JoinQuery,
@@ -169,6 +191,10 @@ def _mesh(
     how: JoinSettings,
     streaming: bool,
 ) -> JoinMesh:
+    if how.policy in EDDIES:
+        meshes = {alias: written(view, how.policy) for alias, view in join.views.items()}
+        rates = {} if given is None else given.rates
+        return JoinMesh(join.query, meshes, rates)
     if given is not None:
         if how.policy != "single":
             return given

@@ -21,7 +21,7 @@ from pyspark import Broadcast
 from querymesh.errors import UnsupportedError
 from querymesh.fabric.arrivals import Arrivals, in_order, microseconds, without_null
 from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
-from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.router import Router
 from querymesh.index.partition import Partition
 from querymesh.index.stem import Stem
 from querymesh.optimize.shares import Hypercube
@@ -36,7 +36,7 @@ from querymesh.spark.reports import Report
 from querymesh.spark.state_files import BlockEntry
 from querymesh.spark.state_store import ShardState, open_shard
 from querymesh.spark.task_mesh import (
-    MeshSource,
+    RouterSource,
     batch_number,
     partition_id,
     query_id,
@@ -70,7 +70,7 @@ class JoinTask:
 
     name: str
     join: JoinQuery
-    sources: Mapping[str, MeshSource]
+    sources: Mapping[str, RouterSource]
     slots: SlotMap
     cube: Hypercube
     reports: Any
@@ -89,25 +89,27 @@ class JoinTask:
         report = JoinReport(views, number, query, partition_id())
         routers, profiling = {}, {}
         for alias, source in self.sources.items():
-            state = source.state(views[alias])
-            routers[alias] = source.newest_router(state.version, views[alias])
+            begun = source.begin(views[alias])
+            routers[alias] = begun.router
             rng = np.random.default_rng((source.seed, partition_id(), (number or 0) + 1))
             profiling[alias] = ViewProfiling(
-                fabric, alias, self.on_error, views[alias], rng, *source.to_profile(state, number)
-            )
+                fabric, alias, self.on_error, views[alias], rng,
+                begun.share, begun.most, begun.timed,
+            )  # fmt: skip
         if self.storing is None:
             yield from self._batch(batches, fabric, routers, report)
         else:
             yield from self._stream(batches, fabric, routers, profiling, report)
         for alias, view in fabric.views.items():
             self._count(report.unjoinable, alias, view.unjoinable)
+            self.sources[alias].end(routers[alias], views[alias])
         self.reports += report
 
     def _batch(
         self,
         batches: Iterator[pa.RecordBatch],
         fabric: JoinFabric,
-        routers: Mapping[str, MeshRouter],
+        routers: Mapping[str, Router],
         report: JoinReport,
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a shard, by time: what is behind every window is forgotten as it goes."""
@@ -127,7 +129,7 @@ class JoinTask:
         self,
         batches: Iterator[pa.RecordBatch],
         fabric: JoinFabric,
-        routers: Mapping[str, MeshRouter],
+        routers: Mapping[str, Router],
         profiling: Mapping[str, ViewProfiling],
         report: JoinReport,
     ) -> Iterator[pa.RecordBatch]:
@@ -206,13 +208,11 @@ class JoinTask:
         blocks: Mapping[str, list[tuple[BlockEntry | None, Partition]]],
         clock: Clock,
         counted: Mapping[str, int],
-        routers: Mapping[str, MeshRouter],
+        routers: Mapping[str, Router],
         report: JoinReport,
     ) -> None:
         """Write what is new and what was merged, and make it the state after the batch."""
-        patterns = patterns_of(
-            self.join, {a: list(router.mesh.leaf_routes) for a, router in routers.items()}
-        )
+        patterns = patterns_of(self.join, {a: router.routes() for a, router in routers.items()})
         entries: dict[str, list[BlockEntry]] = {}
         for alias in self.join.aliases:
             layout = BlockLayout(self.join, alias)

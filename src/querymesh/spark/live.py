@@ -13,10 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError
+from querymesh.fabric.learned import Learned
 from querymesh.fabric.metrics import Metrics
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.watch import Switch
 from querymesh.spark.adapt import Learner, Setting
+from querymesh.spark.eddy_states import EddyStates
 from querymesh.spark.reports import Report
 from querymesh.spark.shared import Results
 
@@ -36,6 +38,7 @@ class Batch:
     rows_out: int = 0
     evaluations: int = 0
     profile_evaluations: int = 0
+    routing_calls: int = 0
     versions: set[int] = field(default_factory=set)
 
     def add(self, metrics: Metrics) -> None:
@@ -44,6 +47,7 @@ class Batch:
         self.rows_out += metrics.rows_out
         self.evaluations += metrics.evaluations
         self.profile_evaluations += metrics.profile_evaluations
+        self.routing_calls += metrics.routing_calls
         self.versions |= {version for version, _ in metrics.leaf_rows}
 
 
@@ -53,6 +57,9 @@ class LiveRun:
     `versions` are the meshes so far, `switches` when and why a running stream went over to another,
     `problems` what went wrong beside the query and did not stop it. A DataFrame written to several
     sinks is several streams; their figures add up, and `batches` tells them apart by `query_id`.
+
+    With policy "eddy" or "cbr" there is no mesh, and the order as written stands for it; `router`
+    is what the routers have learned.
     """
 
     def __init__(self, mesh: Mesh, engine: str, policy: str) -> None:
@@ -64,6 +71,7 @@ class LiveRun:
         self.problems: list[str] = []
         self._batches: OrderedDict[tuple[str | None, int], Batch] = OrderedDict()
         self._learner: Learner | None = None
+        self._eddies: EddyStates | None = None
         self._lock = threading.Lock()
 
     @property
@@ -82,6 +90,20 @@ class LiveRun:
     def mesh(self) -> Mesh:
         """The mesh in use now."""
         return self.versions[-1][1]
+
+    @property
+    def router(self) -> Learned | None:
+        """What the routers of policy "eddy" or "cbr" know now, as one: a copy. Else None."""
+        return None if self._eddies is None else self._eddies.learned(self.metrics.routing)
+
+    @property
+    def routing_calls(self) -> int:
+        """Decisions of policy "eddy" or "cbr" so far; `router.explain()` breaks them down."""
+        return self.metrics.routing_calls
+
+    def follow(self, eddies: EddyStates) -> None:
+        """Keep what routers learn."""
+        self._eddies = eddies
 
     def learn(self, setting: Setting) -> None:
         """Learn from what the tasks report, and publish to the channel."""
@@ -107,11 +129,18 @@ class LiveRun:
                 self._batches.setdefault(key, Batch(*key)).add(report.metrics)
                 while len(self._batches) > KEPT_BATCHES:
                     self._batches.popitem(last=False)
+        if self._eddies is not None:
+            self._eddies.receive(report)
         if self._learner is not None:
             self._learner.receive(report)
 
     def wait_until_learned(self, seconds: float) -> bool:
-        """Wait for the first learned mesh; False if it took longer. True at once if trained."""
+        """Wait for the first learned mesh; False if it took longer. True at once if trained.
+
+        With policy "eddy" or "cbr", wait until all that was learned so far is handed on.
+        """
+        if self._eddies is not None:
+            return self._eddies.wait(seconds)
         return self._learner is None or self._learner.done.wait(seconds)
 
 

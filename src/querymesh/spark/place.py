@@ -10,8 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from querymesh.spark.task_mesh import partition_id
-
 PLACE = "__querymesh_place"
 """The column of the place: the partition in the upper bits, the row in the lower ones."""
 
@@ -21,17 +19,22 @@ _BITS = 33
 def numbered(frame: DataFrame) -> DataFrame:
     """The rows with their places. Spark numbers those of a batch; a stream's are numbered here.
 
-    A batch that is run again has the same rows in the same partitions, so the same places.
+    A batch that is run again has the same rows in the same partitions, so the same places. The
+    partition is that of the input itself: a task's own number counts those of other streams too,
+    once they are one union.
     """
     if not frame.isStreaming:
         return frame.withColumn(PLACE, F.monotonically_increasing_id())
     fields = [*frame.schema.fields, StructField(PLACE, LongType(), False)]
-    return frame.mapInArrow(_number, StructType(fields))
+    in_partitions = frame.withColumn(PLACE, F.spark_partition_id().cast("long"))
+    return in_partitions.mapInArrow(_number, StructType(fields))
 
 
 def _number(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    place = partition_id() << _BITS
+    row = 0
     for batch in batches:
-        places = np.arange(place, place + batch.num_rows, dtype=np.int64)
-        place += batch.num_rows
-        yield batch.append_column(pa.field(PLACE, pa.int64(), False), pa.array(places))
+        partition = np.asarray(batch.column(PLACE), np.int64)
+        places = (partition << _BITS) + np.arange(row, row + batch.num_rows)
+        row += batch.num_rows
+        field = pa.field(PLACE, pa.int64(), False)
+        yield batch.set_column(batch.schema.get_field_index(PLACE), field, pa.array(places))

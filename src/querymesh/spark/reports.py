@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,13 +15,20 @@ from querymesh.fabric.metrics import Metrics
 from querymesh.stats.profile import Floats, Profile
 
 
+class RouterState(NamedTuple):
+    """What a router that learns knew at the end of a task, of a batch (-1 if of none)."""
+
+    batch: int
+    state: Mapping[str, Any]
+
+
 @dataclass
 class Report:
     """One task's report. Profiles travel as plain Arrow and numpy.
 
     `query` and `batch` are those of a stream; `asked_evaluations` those made for profiling while
     the query runs, as against those for learning a first mesh; `problems` what went wrong beside
-    the query and did not stop it.
+    the query and did not stop it; `routers` what routers that learn know, by shard.
     """
 
     metrics: Metrics
@@ -29,6 +37,7 @@ class Report:
     query: str | None = None
     asked_evaluations: int = 0
     problems: list[str] = field(default_factory=list)
+    routers: dict[str, RouterState] = field(default_factory=dict)
 
     def add_profile(self, profile: Profile) -> None:
         """Add a profiled sample."""
@@ -40,6 +49,7 @@ class Report:
         self.profiles += other.profiles
         self.asked_evaluations += other.asked_evaluations
         self.problems += other.problems
+        self.routers.update(other.routers)
 
 
 class Receiver(Protocol):

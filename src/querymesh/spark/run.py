@@ -14,6 +14,8 @@ from querymesh.errors import (
     SchemaError,
     UnsupportedError,
 )
+from querymesh.fabric.policies import EDDIES
+from querymesh.fabric.routing import Routing
 from querymesh.index.access import INDEXES
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.describe import untrained_mesh
@@ -27,15 +29,16 @@ from querymesh.query.share import SharedQuery
 from querymesh.spark.aggregate import aggregated
 from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.durations import microseconds_of
+from querymesh.spark.eddy_run import check_policy, run_eddy
 from querymesh.spark.filter_task import columns_to_send, filter_by
 from querymesh.spark.fitting import as_single, fitting
-from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, static_tables
+from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, sent_tables
 from querymesh.spark.join_run import JoinSettings, run_join
 from querymesh.spark.join_sample import join_sample
 from querymesh.spark.learning import rows_to_learn_from, setting_for
 from querymesh.spark.live import LiveRun, metrics, remember
 from querymesh.spark.native import run_native
-from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
+from querymesh.spark.reports import ReportParam, deliver_to
 from querymesh.spark.schema import output_struct
 from querymesh.spark.shared import Results
 from querymesh.spark.task import FabricTask
@@ -63,6 +66,7 @@ def run(
     sample: Data | Inputs | None = ...,
     training: Training | None = ...,
     adapt: bool | Adaptation = ...,
+    routing: Routing | None = ...,
 ) -> DataFrame: ...
 
 
@@ -96,6 +100,7 @@ def run(
     sample: Data | Inputs | None = None,
     training: Training | None = None,
     adapt: bool | Adaptation = True,
+    routing: Routing | None = None,
 ) -> DataFrame | Results:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
 
@@ -106,6 +111,10 @@ def run(
     source (one scan; or give `sample=`), on the first batches of a stream, which starts with the
     order as written and switches without a restart. `policy` is "mesh", or "single" for the best
     single order. `checkpoint` is the directory you also give to `writeStream`.
+
+    Policies "eddy" and "cbr" need no training: each tuple's next operator is decided while it runs,
+    by the operators' overall selectivities, or by the tuple's content (CBR). `routing` has their
+    settings; `metrics(out).router.explain()` tells what they have learned. A mesh gives its query.
 
     A stream on the fabric adapts (QM § 5.3): as its data changes, so does its mesh, between batches
     and without a restart; `metrics(out).switches` tells when and why. An `Adaptation` says how
@@ -119,10 +128,11 @@ def run(
     a stream silent for longer than `idle` does not hold the others' state (see docs/joins.md).
     `index` is how states are searched. `sample` then has a table for each stream.
     """
-    known_name("policy", policy, POLICIES)
+    known_name("policy", policy, (*POLICIES, *EDDIES))
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
     known_name("index", index, INDEXES)
+    check_policy(policy, engine, routing, adapt, sample)
     bound: BoundQuery | JoinQuery
     if isinstance(mesh_or_query, str):
         raise QueryMeshError('a query is given as qm.query("SELECT ..."), not as bare text')
@@ -140,6 +150,11 @@ def run(
                 "queries that share one pass are not aggregated: run the one that aggregates by "
                 "itself, or aggregate the DataFrames that come out"
             )
+        if policy in EDDIES:
+            raise UnsupportedError(
+                f"policy {policy!r} is for one query, not for several that share one pass: run "
+                "each by itself, or use policy='mesh'"
+            )
         bound, data = bind_shared(queries, inputs)
     training = training or Training()
     if isinstance(bound, JoinQuery):
@@ -148,7 +163,7 @@ def run(
             raise UnsupportedError("a join of windowed streams has states: use engine='auto'")
         how = JoinSettings(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
-            shards, delay, idle,
+            shards, delay, idle, routing,
         )  # fmt: skip
         return _on_top(run_join(mesh_or_query, bound, data, how), query, _behind(bound, delay))
     if isinstance(mesh_or_query, JoinMesh) or isinstance(sample, Mapping):
@@ -163,6 +178,15 @@ def run(
             f"{type(source).__name__}: spark.createDataFrame(table) makes one"
         )
     adaptation = _adaptation(adapt)
+    late = f"{microseconds_of(delay, 'delay')} microseconds"
+    if policy in EDDIES:
+        if isinstance(mesh_or_query, Mesh):
+            fitting(mesh_or_query, bound)
+        out, live = run_eddy(
+            source, data, bound, policy, routing or Routing(), checkpoint, on_error
+        )
+        remember(out, live)
+        return _on_top(out, bound.query, late)
     suited = engine_for(engine, bound)
     if isinstance(adapt, Adaptation):
         if not source.isStreaming:
@@ -201,8 +225,7 @@ def run(
         out = _run_fabric(source, data, bound, live, channel, on_error, training, adaptation)
     remember(out, live)
     if not isinstance(bound, SharedQuery):
-        late = microseconds_of(delay, "delay")
-        return _on_top(out, bound.query, f"{late} microseconds")
+        return _on_top(out, bound.query, late)
     results = Results(out, len(bound.parts))
     for each in (results, *results):
         remember(each, live)
@@ -253,9 +276,7 @@ def _run_fabric(
     context = source.sparkSession.sparkContext
     run_name = uuid4().hex
     deliver_to(run_name, live, keep=source.isStreaming)
-    tables = static_tables(bound, data)
-    broadcasts = {id(table): context.broadcast(ipc_bytes(table)) for table in tables.values()}
-    sent = {alias: broadcasts[id(table)] for alias, table in tables.items()}
+    sent = sent_tables(context, bound, data)
     learns = channel is not None and live.mesh.sample_rows == 0
     mesh_source = MeshSource(
         run_name,

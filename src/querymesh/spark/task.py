@@ -19,7 +19,7 @@ from querymesh.query.model import BoundQuery
 from querymesh.spark.profiling import Profiling
 from querymesh.spark.reports import Report
 from querymesh.spark.task_mesh import (
-    MeshSource,
+    RouterSource,
     batch_number,
     partition_id,
     query_id,
@@ -34,7 +34,7 @@ class FabricTask:
     """A function of an iterator of batches, for `mapInArrow`; picklable."""
 
     bound: BoundQuery
-    source: MeshSource
+    source: RouterSource
     reports: Any
     tables: Mapping[str, Broadcast[bytes]]
     on_error: str = "raise"
@@ -44,27 +44,29 @@ class FabricTask:
         tables = self._lookup_tables()
         fabric = make_fabric(self.bound, tables, self.on_error)
         report = Report(fabric.metrics, batch=batch_number(), query=query_id())
-        state = self.source.state(report)
-        router = self.source.newest_router(state.version, report)
+        begun = self.source.begin(report)
+        router = begun.router
         rng = np.random.default_rng((self.source.seed, partition_id(), (report.batch or 0) + 1))
         profiling = Profiling(
-            self.bound, tables, self.on_error, report, rng,
-            *self.source.to_profile(state, report.batch),
-        )  # fmt: skip
+            self.bound, tables, self.on_error, report, rng, begun.share, begun.most, begun.timed
+        )
         for batch in batches:
             profiling.see(batch)
             yield from fabric.run(batch, router)
+        self.source.end(router, report)
         self.reports += report
 
     def passes(self, names: Sequence[str], parts: Iterator[Any]) -> Iterator[pa.Array]:
         """Which rows pass, for a filter to which Spark sends these columns and no others."""
         fabric = Fabric(self.bound, None, self.on_error)
-        router = self.source.router(0)
+        report = Report(fabric.metrics)
+        router = self.source.begin(report).router
         for part in parts:
             arrays = part if isinstance(part, tuple) else (part,)
             batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
             yield pa.array(fabric.passes(batch, router))
-        self.reports += Report(fabric.metrics)
+        self.source.end(router, report)
+        self.reports += report
 
     def _lookup_tables(self) -> dict[str, LookupTable]:
         """Built once per Python worker, which serves many tasks and batches."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark import TaskContext
 
 from querymesh.errors import MeshFileError, QueryMeshError
-from querymesh.fabric.router import MeshRouter
+from querymesh.fabric.router import MeshRouter, Router
 from querymesh.optimize.mesh import Mesh
 from querymesh.spark.channel import Channel, State
 from querymesh.spark.reports import Report
@@ -21,6 +21,36 @@ V = TypeVar("V")
 _KEPT = 16
 _KEPT_ROUTERS = 64
 _routers: OrderedDict[tuple[str, int], MeshRouter] = OrderedDict()
+
+
+class Begun(NamedTuple):
+    """What a task begins with: its router, and how many of its rows it is to profile beside it.
+
+    That is a share of them, how many at most, and whether the operators are timed meanwhile.
+    """
+
+    router: Router
+    share: float = 0.0
+    most: float = 0.0
+    timed: bool = False
+
+
+class RouterSource(Protocol):
+    """Where the tasks of a run get their routers."""
+
+    @property
+    def name(self) -> str:
+        """The run, and what of it."""
+
+    @property
+    def seed(self) -> int:
+        """Of all that is drawn."""
+
+    def begin(self, report: Report) -> Begun:
+        """At the beginning of a task; what goes wrong is reported."""
+
+    def end(self, router: Router, report: Report) -> None:
+        """At its end."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +66,15 @@ class MeshSource:
     channel: Channel | None = None
     learn_rows: int = 0
     seed: int = 0
+
+    def begin(self, report: Report) -> Begun:
+        """The newest mesh there is, and what the driver asks to profile."""
+        state = self.state(report)
+        router = self.newest_router(state.version, report)
+        return Begun(router, *self.to_profile(state, report.batch))
+
+    def end(self, router: Router, report: Report) -> None:
+        """A mesh is changed by the driver only."""
 
     def state(self, report: Report) -> State:
         """What the channel says; any mesh gives the same rows, so a channel that cannot be read is

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from querymesh.errors import QueryMeshError, UnsupportedError
+from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
 from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.policies import EDDIES
 from querymesh.fabric.profiler import profile_sample
 from querymesh.fabric.tables import make_tables
 from querymesh.optimize.describe import untrained_mesh
@@ -53,6 +54,11 @@ def train(
     which the earliest arrivals are taken, and the result has a mesh for each stream.
     """
     known_name("engine", engine, ENGINES)
+    if policy in EDDIES:
+        raise TrainingError(
+            f"policy {policy!r} learns while it runs, there is nothing to train: "
+            f"run(query, inputs, policy={policy!r})"
+        )
     if not isinstance(query, Query):
         raise QueryMeshError(
             f"train takes one qm.query(...), not {type(query).__name__}; queries that share one "

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.training import Training
@@ -27,6 +28,7 @@ def where(
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
     training: Training | None = None,
     adapt: bool | Adaptation = True,
+    routing: Routing | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
     """Keep the rows that satisfy every condition; for `df.transform(querymesh.where(...))`.
 
@@ -35,7 +37,8 @@ def where(
     with the same schema and, within a partition, in the same order. Conditions joined by AND within
     one text are told apart. For a batch DataFrame the mesh is trained here, on a sample
     (one scan; `sample=` gives another, `mesh=` one trained before). A stream learns from
-    its first batches and goes on adapting, as `run` tells.
+    its first batches and goes on adapting, as `run` tells. With policy "eddy" or "cbr" nothing is
+    trained: rows are routed by what was learned from those before them, as `routing` says.
     """
     query = where_query(conditions, functions)
 
@@ -50,6 +53,7 @@ def where(
             sample=sample,
             training=training,
             adapt=adapt,
+            routing=routing,
         )
 
     return apply
