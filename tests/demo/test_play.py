@@ -4,19 +4,26 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from querymesh.demo import stream
 from querymesh.demo.play import play
 
 
-def test_the_demo_streams_compares_and_writes_its_page(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_demo_streams_compares_and_writes_its_page(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "ROWS_PER_BATCH", 2500)
+    monkeypatch.setattr(stream, "AFTER_SWITCH", 2)
     screen = io.StringIO()
     page = tmp_path / "demo.html"
     console = Console(file=screen, width=140)
-    figures = play(spark, 3, page, console, rows=4000, rounds=2)
+    figures = play(spark, 1, page, console, rows=2000, rounds=1)
     shown = screen.getvalue()
     assert "processedRowsPerSecond" in shown
+    assert "learned, and switched without a restart" in shown
     assert "same rows" in shown
     assert page.stat().st_size > 20_000
     comparison = json.loads(json.dumps(figures))["comparison"]

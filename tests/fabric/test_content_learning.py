@@ -330,10 +330,10 @@ def test_an_operator_is_profiled_again_once_its_place_may_change():
     assert any(e.operator == 1 and e.rows > 4000 for e in router.learning.events)
 
 
-def test_the_only_operator_is_not_profiled_once_it_is_known():
+def test_the_only_operator_is_not_profiled():
     batch = stream(np.arange(1000)[:, None] % 2 == 0, c=np.arange(1000) % 3)
     learning = learned(batch, replace(QUICK, prune=True), "c")
-    assert learning.pruned == {1: "the only operator"}
+    assert learning.pruned == {1: "has no choice of place"}
     assert learning.estimates.pairs == {}
 
 

@@ -110,7 +110,8 @@ def keep(folder: Path, number: int, table: pa.Table) -> None:
 def main(folder: Path, settings: dict) -> None:
     """Run to the end of the files, from wherever the process before was killed.
 
-    What makes code fast is off: a process does not live long enough to be paid back.
+    What makes code fast is off: a process does not live long enough to be paid back. Workers are
+    forked with everything imported.
     """
     conf = {
         "spark.master": settings.get("master", "local[2,4]"),
@@ -118,6 +119,7 @@ def main(folder: Path, settings: dict) -> None:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.python.daemon.module": "ready_daemon",
         **settings.get("conf", {}),
     }
     spark = qm.local_session(app_name="join-driver", memory="1g", conf=conf)

@@ -165,7 +165,7 @@ def python_workers(driver: int) -> list[int]:
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
             if stat[0] != "Z":
                 parents[pid] = int(stat[1])
-            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+            if b"pyspark.worker" in (entry / "cmdline").read_bytes():
                 daemons.add(pid)
     return sorted(
         pid for pid in daemons if parents.get(pid) in daemons and _is_below(pid, driver, parents)
@@ -196,19 +196,18 @@ class Killings:
     drivers: list[str] = field(default_factory=list)
     workers: int = 0
 
-    def round(self, driver: Driver, moment: str, workers: int) -> bool:
-        """Kill some workers in as many batches, then the driver; False if it ended before."""
+    def round(self, driver: Driver, moment: str, batches: int) -> bool:
+        """Kill workers in so many batches, then the driver; False if it ended before."""
         if moment == "start-up":
             # Longer than Python needs to start, shorter than Spark does.
             time.sleep(self.rng.uniform(0.3, 4.0))
         else:
             seen = driver.newest("planning")
-            for _ in range(workers):
+            for _ in range(batches):
                 if not driver.wait_for(self.rng.choice(["tasks", "planning"]), seen):
                     return False
                 seen = driver.newest("planning")
-                time.sleep(self.rng.uniform(0.0, 0.3))
-                self.workers += driver.kill_a_worker(self.rng)
+                self.kill_workers(driver)
             if not driver.wait_for(moment, driver.newest(moment)):
                 return False
             time.sleep(self.rng.choice([0.0, self.rng.uniform(0.0, 0.3)]))
@@ -219,11 +218,17 @@ class Killings:
         self.drivers.append(moment)
         return True
 
+    def kill_workers(self, driver: Driver) -> None:
+        """Two of a batch, each at any moment of it: a task may be tried four times."""
+        for _ in range(2):
+            time.sleep(self.rng.uniform(0.0, 0.3))
+            self.workers += driver.kill_a_worker(self.rng)
+
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
 def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     # A start-up is what takes most of the time, unless it is cut short.
-    files, least_workers = (150, 60) if SOAK else (22, 17)
+    files, least_workers = (150, 60) if SOAK else (14, 17)
     moments = ["start-up", "tasks", "commit"]
     moments = [*MOMENTS, *moments] * 3 if SOAK else moments
     rows = made(tmp_path, files)
@@ -235,14 +240,13 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     try:
         for number, moment in enumerate(moments):
             driver = Driver(tmp_path, number, settings)
-            if not killings.round(driver, moment, workers=5):
+            if not killings.round(driver, moment, batches=3):
                 break
         driver = Driver(tmp_path, len(moments), settings)
         seen = driver.newest("planning")
         while killings.workers < least_workers and driver.wait_for("tasks", seen):
             seen = driver.newest("planning")
-            time.sleep(rng.uniform(0.0, 0.2))
-            killings.workers += driver.kill_a_worker(rng)
+            killings.kill_workers(driver)
         driver.ended_well()
     finally:
         if driver is not None:

@@ -50,6 +50,8 @@ class ContentRouter(EddyRouter):
         self.learning = Learning(
             self._profitable(), attributes, routing, self.estimates, self.partitions, self._merit
         )
+        fixed = set(self.operators) - set(self.learning.operators)
+        self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
         self._coded: tuple[Window | None, dict[tuple[Any, int], Codes]] = (None, {})
 

@@ -227,7 +227,11 @@ class Learning:
             names = self._tried(sample)
             self._widen(names, sample)
             found = sample.candidates(
-                names, self.partition_count, self.partitions, self.routing.attribute_sets
+                names,
+                self.partition_count,
+                self.partitions,
+                self.routing.attribute_sets,
+                self.routing.beyond_chance,
             )
             self._found[index] = tuple(found[:3])
             if found and found[0].gain > self.routing.threshold:
@@ -337,8 +341,6 @@ class Learning:
         """Why an operator's place does not depend on the tuple, if it does not (CBR § 4.4)."""
         if any(self.estimates.seen.get(k, 0) < self.routing.sample for k in self.operators):
             return None
-        if len(self.operators) < 2:
-            return "the only operator"
         if index not in self.estimates.pairs and index not in self._alike:
             return None  # its overall selectivity may be the mean of very different ones
         least, most = self._merits(index)

@@ -114,21 +114,26 @@ class Sample:
         return gain_ratio(arrived.astype(np.float64), passed)
 
     def candidates(
-        self, names: Iterable[str], count: int, partitions: Partitions, sets: bool
+        self,
+        names: Iterable[str],
+        count: int,
+        partitions: Partitions,
+        sets: bool,
+        beyond_chance: bool = False,
     ) -> list[Candidate]:
         """Attributes by what they say, most first; and sets of two, where they are asked for.
 
-        Sets have more partitions and gain more by chance alone. What chance gives is taken off
-        both sides before a set is compared with single attributes.
+        What fills more partitions gains more by chance alone. With `beyond_chance` that is taken
+        off, and before a set is compared with single attributes it always is.
         """
         singles = sorted(
             (Candidate((name,), self.gain((name,), count, partitions)) for name in names),
             key=lambda candidate: -candidate.gain,
         )
-        if not sets:
+        if not sets and not beyond_chance:
             return singles
         fair = [self._fair(candidate, count, partitions) for candidate in singles]
-        for one, other in combinations(singles[:SETS_OF], 2):
+        for one, other in combinations(singles[: SETS_OF if sets else 0], 2):
             both = tuple(sorted(one.attributes + other.attributes))
             candidate = Candidate(both, self.gain(both, count, partitions))
             fair.append(self._fair(candidate, count, partitions))

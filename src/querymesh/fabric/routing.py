@@ -24,14 +24,16 @@ class Routing:
     - `by_cost`: what an operator drops is divided by what it costs; else selectivity alone counts
     - `choice`: "least" goes to the best operator, "lottery" to each with a chance inverse to its
       selectivity, as TelegraphCQ's Eddy does (CBR § 4.2); the lottery is for `eddy` only
-    - `chunk`: tuples that are decided on the same estimates; 1 is tuple by tuple
+    - `chunk`: tuples that are decided on the same estimates: fewer follow the data sooner and cost
+      more; 1 is tuple by tuple
     - `together`: a whole chunk takes one way, decided for it as a whole (QM § 6.2's batching)
     - `memory`: the weight of what was known when a tuple's outcome is added, CBR's 0.95
 
     Learning, of `cbr`:
 
     - `probability`, `sample`, `partitions`: P, |R| and d of CBR's Table 2
-    - `threshold`: the gain ratio (or share of variance) a classifier attribute must exceed
+    - `threshold`: the gain ratio (or share of variance) a classifier attribute must exceed;
+      `beyond_chance`: without what an attribute of so many partitions gains by chance
     - `trial_rows`, `trial_by`: how many tuples a new pair is tried on, and what its rate is
       measured by: "cost", what the operators and the routing cost, or routing "calls"
     - `trial_noise`: a trial has failed if the rate is worse by so many standard errors
@@ -45,13 +47,14 @@ class Routing:
 
     by_cost: bool = True
     choice: str = "least"
-    chunk: int = 1000
+    chunk: int = 4000
     together: bool = False
     memory: float = 0.95
     probability: float = 0.06
     sample: int = 150
     partitions: int = 24
     threshold: float = 0.04
+    beyond_chance: bool = False
     trial_rows: int = 500
     trial_by: str = "cost"
     trial_noise: float = 1.0
@@ -83,7 +86,9 @@ class Routing:
             raise QueryMeshError(f"threshold is a gain ratio from 0 on, not {self.threshold}")
 
 
-PAPER = Routing(by_cost=False, trial_by="calls", trial_noise=0.0, prune=False, keep_pairs=False)
+PAPER = Routing(
+    chunk=1000, by_cost=False, trial_by="calls", trial_noise=0.0, prune=False, keep_pairs=False
+)
 """As the CBR paper has it; routing calls stand for its time, which no machine changes."""
 
 BATCHED = replace(PAPER, chunk=100, together=True)

@@ -37,7 +37,11 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "three operators profiled at once": {"at_once": 3},
     "pairs used while profiled again": {"keep_pairs": True},
     "all operators profiled at once at first": {"all_at_first": True},
-    "the last, adapted, and pairs used": {"all_at_first": True, "tune": True, "keep_pairs": True},
+    "gain beyond chance": {"beyond_chance": True, "threshold": 0.02},
+    "the last two, adapted, pairs used": {
+        **dict.fromkeys(("all_at_first", "beyond_chance", "tune", "keep_pairs"), True),
+        "threshold": 0.02,
+    },
     "trials without regard to noise": {"trial_noise": 0.0},
 }
 TOGETHER = "only two attributes together tell"

@@ -81,6 +81,6 @@ STARS: dict[str, Matrix] = {
 }
 
 CASES: dict[str, Case] = {
-    **{name: (_star(name, matrix), 40_000, 2_000) for name, matrix in STARS.items()},
-    "ten-way look-ups": (_ten_way, 40_000, 1_500),
+    **{name: (_star(name, matrix), 60_000, 2_000) for name, matrix in STARS.items()},
+    "ten-way look-ups": (_ten_way, 60_000, 1_500),
 }
