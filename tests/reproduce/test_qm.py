@@ -1,5 +1,6 @@
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from querymesh.reproduce import (
     sensitivity,
     starts,
 )
+from querymesh.reproduce.claim import Claim, Result
 from querymesh.reproduce.qm import FIGURES, Reproduced
 from querymesh.reproduce.rivals import QM, SP, Subject, race, train_rivals
 from querymesh.reproduce.ten_streams import TenStreams
@@ -58,19 +60,24 @@ def test_rivals_agree_and_are_timed_inside_the_fabric_and_as_a_job(bench):
         assert 0 < seconds < 2 * raced.job.median_seconds()[name]  # two tasks at a time
 
 
-def test_figure_10_has_a_row_for_each_claim_and_says_that_the_eddy_is_not_there(bench):
+def test_figure_10_has_a_row_for_each_claim_those_of_the_eddy_among_them(bench):
     design = TenStreams(in_window=1000, streams=5, shift=4, matches=6.0)
     poisson = output_rate.measure(bench, design)
+    uniform = replace(poisson, data="uniform")
     varied = sensitivity.measure(bench, design)
     look_ups = output_rate.race_look_ups(bench, SMALL)
-    rows = check_rows(output_rate.results(poisson, poisson, look_ups, varied))
+    rows = check_rows(output_rate.results(poisson, uniform, look_ups, varied))
     stated = {row["claim"]: row["paper_value"] for row in rows}
     assert stated["Poisson: output rate, QM over SP"] == 1.44
     assert stated["uniform: output rate, QM over SP"] == 0.978
     assert stated["Poisson: overhead of QM, classifying"] == 2.0
-    missing = [row for row in rows if "MR+CBR" in row["claim"]]
-    assert len(missing) == 5
-    assert all(row["verdict"] == "not yet" and "Eddy" in row["note"] for row in missing)
+    eddies = {row["claim"]: row for row in rows if "MR+CBR" in row["claim"]}
+    assert len(eddies) == 6
+    assert eddies["Poisson: output rate, QM over MR+CBR"]["paper_value"] == 1.27
+    assert all(row["our_value"] > 0 for row in eddies.values())
+    batched = eddies["Poisson: overhead of MR+CBR in batches, all but operators and output"]
+    alone = eddies["Poisson: overhead of MR+CBR, all but operators and output"]
+    assert batched["details"]["routing_calls"] < alone["details"]["routing_calls"]
     details = rows[0]["details"]
     assert details["sensitivity"][0]["sp"] >= details["sensitivity"][0]["oracle"]
     assert details["results_by_cpu_second"]["QM"][-1][1] > 0
@@ -86,7 +93,8 @@ def test_a_stream_is_followed_until_its_time_is_over(bench, monkeypatch):
     monkeypatch.setattr(over_time, "QUICK_ROWS_PER_BATCH", 4000)
     subject = small_subject(4000)
     seen = over_time.watch(bench, subject, over_time.ready(subject, 2000), "small")
-    inside, whole = check_rows(over_time.results("11a", "small", seen))
+    inside, whole, *eddy = check_rows(over_time.results("11a", "small", seen))
+    assert [row["claim"].count("MR+CBR") for row in eddy] == [1, 1]
     assert inside["details"]["time_scale"] == whole["details"]["time_scale"] == 1800
     assert min(inside["details"]["results_per_second"]["QM"]) > 0
     for curve in seen.curves.values():
@@ -157,7 +165,8 @@ def test_a_paper_that_is_not_built_yet_is_named_and_so_are_those_there_are():
 
 
 def test_all_runs_what_there_is_says_what_is_missing_and_draws(spark, tmp_path, monkeypatch):
-    found = Reproduced(output_rate._eddy_rates(), [lambda: {"figure-1": "<svg/>"}])
+    claimed = [Result(Claim("qm", "1", f"claim {n}", None), 1.0) for n in range(4)]
+    found = Reproduced(claimed, [lambda: {"figure-1": "<svg/>"}])
     figures = {"1": lambda bench: found, "2": lambda bench: pytest.fail("not asked for")}
     monkeypatch.setattr(papers, "PAPERS", {"qm": figures, "om": None})
     said = []
