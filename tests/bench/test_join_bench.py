@@ -254,8 +254,8 @@ def test_sparks_chain_gives_the_exact_result_of_late_and_skewed_streams(
 
 
 def test_the_runner_gives_rows_of_the_published_shape(spark, monkeypatch):
-    small = replace(DESIGNS[0], rows=300, rate=100.0, window_s=1, batches=1)
-    monkeypatch.setattr(join_bench, "scaled", lambda design, quick: small)
+    small = {"rows": 300, "rate": 100.0, "window_s": 1, "batches": 1}
+    monkeypatch.setattr(join_bench, "scaled", lambda design, quick: replace(design, **small))
     said: list[str] = []
     rows = run_join(True, ["3-way uniform"], said.append, ["spark"])
     assert [(row["case"], row["claim"]) for row in rows] == [("3-way uniform", "spark")]

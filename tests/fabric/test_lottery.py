@@ -80,10 +80,10 @@ class Recording(MeshRouter):
         self.first_drawn = Counter()
 
     def choose(self, ruster):
-        chosen = super().choose(ruster)
+        [chosen] = super().choose(ruster)
         if len(ruster.token.choices) == 3:
             self.first_drawn[chosen.token.top] += 1
-        return chosen
+        return [chosen]
 
 
 def visits_of(mesh, batches=60, seed=0):

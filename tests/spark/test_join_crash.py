@@ -235,7 +235,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     rng = random.Random(SEED)
     rng.shuffle(moments)
     killings = Killings(rng)
-    settings = {"function": {"seconds": 0.1}}
+    settings = {"function": {"seconds": 0.1, "raises_once": True}}
     driver = None
     try:
         for number, moment in enumerate(moments):
@@ -259,6 +259,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     print(told)
     assert len(killings.drivers) + killings.workers >= 20, told
     assert again > 0, f"no kill hit a task: {told}"
+    assert (tmp_path / "marks/raised").exists(), "a task also failed by itself"
     assert driver.newest("commit") == files - 1
     found = stored(tmp_path)
     assert found == rows, (
@@ -267,6 +268,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     )
 
 
+@pytest.mark.skipif(not SOAK, reason="a task also fails in the test above; set QUERYMESH_SOAK")
 def test_a_task_that_fails_is_tried_again_with_the_same_results(tmp_path):
     rows = made(tmp_path, 5)
     driver = Driver(tmp_path, 0, {"function": {"raises_once": True}})

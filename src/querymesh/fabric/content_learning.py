@@ -231,7 +231,7 @@ class Learning:
                 self.partition_count,
                 self.partitions,
                 self.routing.attribute_sets,
-                self.routing.beyond_chance,
+                self.routing.evidence,
             )
             self._found[index] = tuple(found[:3])
             if found and found[0].gain > self.routing.threshold:

@@ -32,8 +32,9 @@ class Routing:
     Learning, of `cbr`:
 
     - `probability`, `sample`, `partitions`: P, |R| and d of CBR's Table 2
-    - `threshold`: the gain ratio (or share of variance) a classifier attribute must exceed;
-      `beyond_chance`: without what an attribute of so many partitions gains by chance
+    - `threshold`: the gain ratio (or share of variance) a classifier attribute must exceed
+    - `evidence`: how many standard deviations beyond chance it must be; the attribute with most is
+      then the best. 0 goes by the gain ratio alone
     - `trial_rows`, `trial_by`: how many tuples a new pair is tried on, and what its rate is
       measured by: "cost", what the operators and the routing cost, or routing "calls"
     - `trial_noise`: a trial has failed if the rate is worse by so many standard errors
@@ -53,16 +54,16 @@ class Routing:
     probability: float = 0.06
     sample: int = 150
     partitions: int = 24
-    threshold: float = 0.04
-    beyond_chance: bool = False
+    threshold: float = 0.0
+    evidence: float = 2.0
     trial_rows: int = 500
     trial_by: str = "cost"
     trial_noise: float = 1.0
     prune: bool = True
     attribute_sets: bool = False
     at_once: int = 1
-    all_at_first: bool = False
-    tune: bool = False
+    all_at_first: bool = True
+    tune: bool = True
     keep_pairs: bool = True
     seed: int = 0
 
@@ -80,14 +81,24 @@ class Routing:
             value = getattr(self, name)
             if not 0 < value < 1:
                 raise QueryMeshError(f"{name} lies between 0 and 1, not at {value}")
-        if not 0 <= self.trial_noise < math.inf:
-            raise QueryMeshError(f"trial_noise is at least 0, not {self.trial_noise}")
+        for name in ("trial_noise", "evidence"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise QueryMeshError(f"{name} is at least 0, not {getattr(self, name)}")
         if not 0 <= self.threshold < math.inf:
             raise QueryMeshError(f"threshold is a gain ratio from 0 on, not {self.threshold}")
 
 
 PAPER = Routing(
-    chunk=1000, by_cost=False, trial_by="calls", trial_noise=0.0, prune=False, keep_pairs=False
+    by_cost=False,
+    chunk=1000,
+    threshold=0.04,
+    evidence=0.0,
+    trial_by="calls",
+    trial_noise=0.0,
+    prune=False,
+    all_at_first=False,
+    tune=False,
+    keep_pairs=False,
 )
 """As the CBR paper has it; routing calls stand for its time, which no machine changes."""
 

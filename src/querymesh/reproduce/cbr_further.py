@@ -37,10 +37,11 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "three operators profiled at once": {"at_once": 3},
     "pairs used while profiled again": {"keep_pairs": True},
     "all operators profiled at once at first": {"all_at_first": True},
-    "gain beyond chance": {"beyond_chance": True, "threshold": 0.02},
+    "attributes by evidence": {"evidence": 2.0, "threshold": 0.0},
     "the last two, adapted, pairs used": {
-        **dict.fromkeys(("all_at_first", "beyond_chance", "tune", "keep_pairs"), True),
-        "threshold": 0.02,
+        **dict.fromkeys(("all_at_first", "tune", "keep_pairs"), True),
+        "evidence": 2.0,
+        "threshold": 0.0,
     },
     "trials without regard to noise": {"trial_noise": 0.0},
 }

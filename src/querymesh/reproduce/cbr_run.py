@@ -51,7 +51,12 @@ TIMING = replace(PAPER, chunk=TIME_CHUNK, trial_noise=1.0)
 only if it is worse by a standard error."""
 
 FURTHER = replace(
-    COUNTING, all_at_first=True, tune=True, keep_pairs=True, beyond_chance=True, threshold=0.02
+    COUNTING,
+    all_at_first=True,
+    tune=True,
+    keep_pairs=True,
+    evidence=2.0,
+    threshold=0.0,
 )
 """Beyond the paper: what the rows of `cbr_further` say is worth having on."""
 
