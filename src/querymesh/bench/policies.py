@@ -36,7 +36,7 @@ SECONDS, QUICK_SECONDS = 6.0, 0.0
 """What the timed rounds of one case may take, about."""
 
 USERS = Routing()
-LONG = 4000
+SHORT = 1000
 
 POLICIES: dict[str, Policy] = {
     "single": trained("single"),
@@ -51,11 +51,14 @@ VARIANTS: dict[str, dict[str, Policy]] = {
     "eddy": {"lottery": deciding(EDDY, replace(USERS, choice="lottery"))},
     "cbr": {
         "sets of two": deciding(CBR, replace(USERS, attribute_sets=True)),
-        "two at once": deciding(CBR, replace(USERS, at_once=2)),
-        "tuned": deciding(CBR, replace(USERS, tune=True)),
-        "pairs kept": deciding(CBR, replace(USERS, keep_pairs=True)),
+        "by gain ratio": deciding(
+            CBR, replace(USERS, evidence=PAPER.evidence, threshold=PAPER.threshold)
+        ),
+        "one by one": deciding(CBR, replace(USERS, all_at_first=False)),
+        "untuned": deciding(CBR, replace(USERS, tune=False)),
+        "pairs rested": deciding(CBR, replace(USERS, keep_pairs=False)),
         "unpruned": deciding(CBR, replace(USERS, prune=False)),
-        "long chunks": deciding(CBR, replace(USERS, chunk=LONG)),
+        "short chunks": deciding(CBR, replace(USERS, chunk=SHORT)),
     },
 }
 """Each with one setting changed; counted once, in the details of their policy."""
