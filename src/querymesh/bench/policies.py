@@ -55,7 +55,7 @@ VARIANTS: dict[str, dict[str, Policy]] = {
             CBR, replace(USERS, evidence=PAPER.evidence, threshold=PAPER.threshold)
         ),
         "one by one": deciding(CBR, replace(USERS, all_at_first=False)),
-        "untuned": deciding(CBR, replace(USERS, tune=False)),
+        "tuned": deciding(CBR, replace(USERS, tune=True)),
         "pairs rested": deciding(CBR, replace(USERS, keep_pairs=False)),
         "unpruned": deciding(CBR, replace(USERS, prune=False)),
         "short chunks": deciding(CBR, replace(USERS, chunk=SHORT)),

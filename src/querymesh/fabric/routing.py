@@ -63,7 +63,7 @@ class Routing:
     attribute_sets: bool = False
     at_once: int = 1
     all_at_first: bool = True
-    tune: bool = True
+    tune: bool = False
     keep_pairs: bool = True
     seed: int = 0
 
