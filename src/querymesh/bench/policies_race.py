@@ -27,7 +27,7 @@ from querymesh.bench.measure import Log, RivalsDisagreeError, interleave
 from querymesh.cost.mesh import WINDOW
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.content import ContentRouter
-from querymesh.fabric.content_learning import Event
+from querymesh.fabric.content_record import Event
 from querymesh.fabric.join_profile import written_mesh
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.policies import make_eddy

@@ -15,7 +15,7 @@ a larger sample; d grows with the values of the attributes in use.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.classify.partitions import Attributes, Partitions
+from querymesh.fabric.content_record import Event, Rate, gains_from_json, gains_to_json
 from querymesh.fabric.content_sample import Candidate, Sample, distinct_values, left_out
 from querymesh.fabric.estimates import Estimates, Pair
 from querymesh.fabric.routing import Routing
@@ -40,70 +41,6 @@ PATIENCE = 10
 
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """What was found about an operator, after so many tuples.
-
-    `gains` are of the best few attributes; `decision` is "kept", "dropped", "none" or "pruned".
-    """
-
-    rows: int
-    operator: int
-    decision: str
-    attributes: Attributes = ()
-    gains: tuple[Candidate, ...] = ()
-    reason: str = ""
-
-    def to_json(self) -> list[Any]:
-        """As plain numbers and texts."""
-        gains = _gains_to_json(self.gains)
-        return [self.rows, self.operator, self.decision, list(self.attributes), gains, self.reason]
-
-    @classmethod
-    def from_json(cls, stored: Sequence[Any]) -> Event:
-        """Back from `to_json`."""
-        rows, operator, decision, attributes, gains, reason = stored
-        found = _gains_from_json(gains)
-        return cls(int(rows), int(operator), str(decision), tuple(attributes), found, str(reason))
-
-
-def _gains_to_json(gains: Sequence[Candidate]) -> list[list[Any]]:
-    return [[list(candidate.attributes), candidate.gain] for candidate in gains]
-
-
-def _gains_from_json(stored: Sequence[Sequence[Any]]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(tuple(names), float(gain)) for names, gain in stored)
-
-
-@dataclass
-class Rate:
-    """What was done for tuples that are not profiled: their visits, and the work of routing them.
-
-    Visits and not their cost: a trial is compared with the time before it by one set of costs, or
-    a change of the machine's pace would pass for a change of routes.
-    """
-
-    rows: int = 0
-    work: float = 0.0
-    visits: Counter[int] = field(default_factory=Counter)
-
-    def a_row(self, cost: Callable[[int], float]) -> float:
-        """On average, by what a visit costs."""
-        total = self.work + sum(rows * cost(index) for index, rows in self.visits.items())
-        return total / self.rows if self.rows else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain numbers."""
-        visits = {str(index): rows for index, rows in self.visits.items()}
-        return {"rows": self.rows, "work": self.work, "visits": visits}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Rate:
-        """Back from `to_json`."""
-        visits = Counter({int(index): int(rows) for index, rows in stored["visits"].items()})
-        return cls(int(stored["rows"]), float(stored["work"]), visits)
 
 
 @dataclass
@@ -372,7 +309,7 @@ class Learning:
             "usual": self._usual.to_json(),
             "began": self._began,
             "before": {str(index): pair.to_json() for index, pair in self._before.items()},
-            "found": {str(index): _gains_to_json(found) for index, found in self._found.items()},
+            "found": {str(index): gains_to_json(found) for index, found in self._found.items()},
             "events": [event.to_json() for event in list(self.events)[-STORED_EVENTS:]],
             "alike": sorted(self._alike),
             "left_out": dict(self.left_out),
@@ -396,7 +333,7 @@ class Learning:
             if index in self._before and not pair.on_trial:
                 self._before[index] = pair  # still in use, and learning
         self._trial = {k: pair for k, pair in self.estimates.pairs.items() if pair.on_trial}
-        self._found = {int(k): _gains_from_json(each) for k, each in stored["found"].items()}
+        self._found = {int(k): gains_from_json(each) for k, each in stored["found"].items()}
         self.events.clear()
         self.events.extend(Event.from_json(each) for each in stored["events"])
         self._alike = {int(index) for index in stored["alike"]}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from querymesh.classify.partitions import Attributes
-from querymesh.fabric.content_learning import Event
+from querymesh.fabric.content_record import Event
 from querymesh.fabric.eddy import EddyRouter
 from querymesh.fabric.estimates import Estimates
 from querymesh.fabric.merge_routers import State, merged_state

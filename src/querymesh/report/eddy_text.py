@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from querymesh.fabric.content_learning import Event
+from querymesh.fabric.content_record import Event
 from querymesh.fabric.eddy import PAIR
 from querymesh.fabric.learned import Found, Learned
 from querymesh.fabric.policies import CBR
