@@ -21,10 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from querymesh.bench.case import Bench
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.policies import CBR
-from querymesh.fabric.routing import Routing
 from querymesh.optimize.mesh import Mesh
 from querymesh.reproduce.claim import Claim, Result
-from querymesh.reproduce.rivals import QM, SP, WINDOW, Subject, arrow_batches, train_rivals
+from querymesh.reproduce.rivals import QM, SP, Subject, arrow_batches, train_rivals
 from querymesh.reproduce.stream_rivals import MR
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
@@ -107,7 +106,7 @@ def _stream(subject: Subject, mesh: Mesh | None, source: DataFrame, seconds: flo
     """One turn of a rival: on a mesh, or as the Eddy with content-based routing."""
     inputs = {subject.source: source, **subject.partners}
     if mesh is None:
-        found = run(subject.query, inputs, policy=CBR, routing=Routing(chunk=WINDOW))
+        found = run(subject.query, inputs, policy=CBR)
     else:
         found = run(mesh, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
     meter = _Meter(metrics(found), seconds)

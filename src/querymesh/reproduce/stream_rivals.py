@@ -55,6 +55,9 @@ JOB_WINDOWS = 1.0
 MR, MR_BATCHES = "MR+CBR", "MR+CBR in batches"
 """The Eddy with content-based routing: each tuple on its own way, or in naive batches [13]."""
 
+EDDY_PARTS = 10
+"""An Eddy hears of its tuples once a step: it gets steps of a tenth, or it would hardly learn."""
+
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
 
@@ -177,7 +180,7 @@ class _Core:
     last: dict[str, CoreRun] = field(default_factory=dict)
     clock_s: float = 0.0
 
-    def run(self, name: str, routers: Routers) -> tuple[int, ...]:
+    def run(self, name: str, routers: Routers, parts: int = 1) -> tuple[int, ...]:
         """One rival; a number of results, and a sum for each of their columns."""
         answer = np.zeros(1 + len(self.join.outputs), np.int64)
 
@@ -185,7 +188,9 @@ class _Core:
             answer[0] += batch.num_rows
             answer[1:] += [pc.sum(column).as_py() or 0 for column in batch.columns]
 
-        self.last[name] = run_core(self.join, self.streams, routers, self.step, sink)
+        self.last[name] = run_core(
+            self.join, self.streams, routers, max(self.step // parts, 1), sink
+        )
         self.clock_s += self.last[name].cpu_seconds
         return tuple(answer.tolist())
 
@@ -203,9 +208,10 @@ def race_core(
     """
     core = _Core(subject.join, as_batches(_by_alias(subject.tables())), step)
     rivals = {name: by_meshes(mesh.meshes) for name, mesh in meshes.items()}
-    rivals[MR] = by_eddies(CBR, Routing())
-    rivals[MR_BATCHES] = by_eddies(CBR, Routing(chunk=BATCH, together=True))
     actions = {name: partial(core.run, name, routers) for name, routers in rivals.items()}
+    eddies = {MR: Routing(), MR_BATCHES: Routing(chunk=BATCH, together=True)}
+    for name, routing in eddies.items():
+        actions[name] = partial(core.run, name, by_eddies(CBR, routing), EDDY_PARTS)
     timing = interleave(actions, rounds, log=log, clock=lambda: core.clock_s)
     return timing, core.last
 
