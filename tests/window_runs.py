@@ -2,7 +2,7 @@
 
 Rows are cut into steps, come late by up to `delay_us`, go to shards by the hypercube, and take any
 routes, which change between steps or are decided on the way; states are evicted and compacted in
-between.
+between, and have any indices, which change as well.
 """
 
 import random
@@ -24,13 +24,21 @@ from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold
 from querymesh.fabric import fabric as fabric_module
 from querymesh.fabric import probe, view
 from querymesh.fabric.arrivals import in_order
+from querymesh.fabric.indices import Indices, attributes_of
 from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.operators import UserCalls
 from querymesh.fabric.policies import EDDIES, EDDY, make_eddy
 from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.tables import on_batch, one_batch
 from querymesh.fabric.view import own_conditions
+from querymesh.index.assessment import ASSESSMENTS
 from querymesh.index.codes import equality_codes
+from querymesh.index.configuration import Configuration
+from querymesh.index.indexing import INDEXES, Indexing
+from querymesh.index.migration import MIGRATIONS
+from querymesh.index.plan import BitPlan
+from querymesh.index.schedule import SCHEDULES
+from querymesh.index.tuner import Tuner
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
 from querymesh.optimize.shares import Hypercube, choose_shares, join_dimensions
 from querymesh.query.bind_join import bind_join
@@ -121,6 +129,8 @@ def results(case: WindowCase, run: Run) -> Counter:
     found: Counter = Counter()
     routers = None
     policies = random.Random(~run.seed)
+    choosing = random.Random(run.seed + 1)
+    indices = [random_indices(choosing, fabric) for fabric in shards]
     with at_most(run.most_rows):
         for step in range(run.steps):
             if routers is None or rng.random() < 0.5:
@@ -136,9 +146,12 @@ def results(case: WindowCase, run: Run) -> Counter:
                     for r in case.streams
                 }
                 arrivals = in_order(batches, join.times, counting, places)
+                changed_indices(choosing, indices[shard])
+                indices[shard].arrive(arrivals)
                 for batch in fabric.results(fabric.admit(arrivals, routers), routers):
                     assert batch.schema.equals(join.output_schema)
                     found.update(as_multiset(batch))
+                indices[shard].tune()
             counting = {alias: seen + len(rows[alias]) for alias, seen in counting.items()}
             for r in case.streams:
                 times = case.times_us(r.name)
@@ -147,6 +160,32 @@ def results(case: WindowCase, run: Run) -> Counter:
             for fabric in shards:
                 _tidied(fabric, rng, min(newest.values()) - run.delay_us, counting)
     return found
+
+
+def random_indices(rng: random.Random, fabric: JoinFabric) -> Indices:
+    """Any kind of index with any settings, tuned after every step."""
+    settings = Indexing(
+        bits=rng.choice([None, 0, 1, 5]),
+        budget=rng.choice([None, None, 3]),
+        hashes=rng.choice([None, 0, 1, 2]),
+        first=rng.choice([1, 20]),
+        window=rng.choice([1, 20]),
+        every=rng.choice([1, 30]),
+        steps=rng.choice([1, 2]),
+        assessment=rng.choice([*ASSESSMENTS]),
+        schedule=rng.choice([*SCHEDULES]),
+        migration=rng.choice(MIGRATIONS),
+    )
+    return Indices(fabric, Tuner(rng.choice([*INDEXES]), attributes_of(fabric.join), settings))
+
+
+def changed_indices(rng: random.Random, indices: Indices) -> None:
+    """Now and then any other plan, also such as no tuner would choose."""
+    for alias, (keys, orders) in attributes_of(indices.fabric.join).items():
+        if rng.random() < 0.2:
+            bits = tuple(rng.choice([0, 0, 1, 3]) for _ in range(keys + orders))
+            sequence = tuple(rng.sample(range(keys + orders), keys + orders))
+            indices.plans[alias] = BitPlan(Configuration(bits, keys, sequence))
 
 
 def _tidied(fabric: JoinFabric, rng: random.Random, horizon_us: int, counting) -> None:

@@ -17,6 +17,7 @@ from querymesh.errors import (
     UnsupportedError,
 )
 from querymesh.fabric.routing import Routing
+from querymesh.index.indexing import Indexing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh, load
 from querymesh.optimize.mesh import Mesh
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Adaptation",
+    "Indexing",
     "JoinMesh",
     "JoinRun",
     "LiveRun",

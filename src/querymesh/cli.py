@@ -154,7 +154,9 @@ def run(
     idle: Annotated[
         str, typer.Option(help="a stream silent for longer holds up no other")
     ] = "10 minutes",
-    index: Annotated[str, typer.Option(help="how join states are searched")] = "hash",
+    index: Annotated[
+        str, typer.Option(help="how join states are searched: hash, bitmap, amri or auto")
+    ] = "hash",
     adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
     preset: Preset = None,
     search: Search = None,

@@ -130,5 +130,5 @@ def test_each_kernel_has_a_version_in_numpy():
         if getattr(value, "__module__", "").startswith("querymesh.index.compiled")
         and not inspect.isfunction(value)
     ]
-    assert len(public) == 7
+    assert len(public) == 11
     assert all(hasattr(kernels_numpy, name) for name in public)

@@ -7,13 +7,14 @@ from stem_cases import KEYS, Row, expected, found, ints, partition_of, requests,
 
 from querymesh.errors import StateError
 from querymesh.index import codes, gather, hash_index, kernels_numpy, order_index
+from querymesh.index.plan import HashPlan
 from querymesh.index.stem import Comparison, Request, Stem
 
 PATTERNS = st.sets(st.integers(0, KEYS - 1), min_size=1).map(lambda some: tuple(sorted(some)))
 
 
 def stem_of(partitions, layout=None):
-    stem = Stem(layout=layout)
+    stem = Stem(plan=HashPlan(layout=layout or ()))
     for rows in partitions:
         part = partition_of(rows)
         stem.insert(part if layout is None else part.in_order_of(layout))

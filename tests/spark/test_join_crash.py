@@ -381,7 +381,7 @@ def test_a_batch_that_is_read_again_or_twice_at_the_same_time_gives_the_same_row
     assert stored(tmp_path) == rows
 
 
-def test_a_query_that_stops_between_batches_goes_on_with_any_policy_and_mesh(spark, tmp_path):
+def test_a_query_that_stops_goes_on_with_any_policy_mesh_and_index(spark, tmp_path):
     rows = made(tmp_path, 9)
     mesh = qm.train(
         join_driver.query(tmp_path / "marks"),
@@ -391,9 +391,9 @@ def test_a_query_that_stops_between_batches_goes_on_with_any_policy_and_mesh(spa
     )
     runs = [
         (None, {}),
-        (None, {"policy": "single"}),
-        (None, {"policy": "single", "adapt": False}),
-        (mesh, {}),
+        (None, {"policy": "single", "index": "amri"}),
+        (None, {"policy": "single", "adapt": False, "index": "bitmap"}),
+        (mesh, {"index": "hash", "indexing": qm.Indexing(hashes=1)}),
         (mesh, {"shards": None}),
     ]
     for number, (asked, how) in enumerate(runs):

@@ -27,6 +27,7 @@ SOAK = int(os.environ.get("QUERYMESH_SOAK", "0"))
 STEPS = 4
 NEVER_LATE = "10000 days"
 SMALL = qm.Training(sample_rows=20)
+EAGER = qm.Indexing(first=1, window=10, every=10, steps=1, migration="partial")
 HAS = {
     "rows": lambda case: case.counts_rows,
     "static": lambda case: bool(case.statics),
@@ -58,7 +59,12 @@ class Wanted:
 
     @property
     def how(self) -> dict:
-        return {"shards": self.shards, "policy": "single" if self.seed % 3 == 0 else "mesh"}
+        return {
+            "shards": self.shards,
+            "policy": "single" if self.seed % 3 == 0 else "mesh",
+            "index": ("amri", "hash", "bitmap", "auto")[self.seed % 4],
+            "indexing": EAGER,
+        }
 
 
 def soaked(first_seed: int, count: int) -> list[Wanted]:

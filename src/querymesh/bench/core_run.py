@@ -19,12 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.fabric.arrivals import in_order, microseconds
+from querymesh.fabric.indices import Indices
 from querymesh.fabric.join import JoinFabric, oldest_needed
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.policies import make_eddy
 from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.routing import Routing
 from querymesh.fabric.tables import one_batch
+from querymesh.index.tuner import Change, Tuner
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -64,6 +66,10 @@ class CoreRun:
     state_rows: int = 0
     state_bytes: int = 0
     partitions: int = 0
+    index_bytes: int = 0
+    tuning_seconds: float = 0.0
+    index_seconds: float = 0.0
+    changes: list[Change] = field(default_factory=list)
 
     @property
     def probes_a_tuple(self) -> float:
@@ -77,14 +83,17 @@ def run_core(
     make_routers: Routers,
     step_rows: int,
     sink: Sink = ignore,
+    tuner: Tuner | None = None,
 ) -> CoreRun:
-    """Join whole streams, sorted by time, on the routes that these routers choose."""
+    """Join whole streams, sorted by time, on the routes that these routers choose; a tuner chooses
+    the indices of their states."""
     run = CoreRun()
     fabric = JoinFabric(join)
     routers = make_routers(fabric)
+    indices = None if tuner is None else Indices(fabric, tuner)
     for step in steps(join, streams, step_rows):
         started = process_time()
-        horizon = take_step(fabric, routers, step, sink)
+        horizon = take_step(fabric, routers, step, sink, indices)
         run.cpu_seconds += process_time() - started
         results = sum(view.metrics.rows_out for view in fabric.views.values())
         run.curve.append((run.cpu_seconds, results))
@@ -92,6 +101,9 @@ def run_core(
         started = process_time()
         forget(fabric, horizon)
         run.cpu_seconds += process_time() - started
+    run.index_seconds = sum(stem.index_seconds for stem in fabric.streams.values())
+    if tuner is not None:
+        run.tuning_seconds, run.changes = tuner.seconds, tuner.changes
     for view in fabric.views.values():
         probing = {op.index for op in view.bound.operators if isinstance(op, Probe)}
         visited = view.metrics.by_operator()
@@ -101,12 +113,20 @@ def run_core(
 
 
 def take_step(
-    fabric: JoinFabric, routers: Mapping[str, Router], step: Streams, sink: Sink = ignore
+    fabric: JoinFabric,
+    routers: Mapping[str, Router],
+    step: Streams,
+    sink: Sink = ignore,
+    indices: Indices | None = None,
 ) -> int:
     """Store a step's tuples and let them probe; its last time."""
     arrivals = in_order(step, fabric.join.times)
+    if indices is not None:
+        indices.arrive(arrivals)
     for batch in fabric.results(fabric.admit(arrivals, routers), routers):
         sink(batch)
+    if indices is not None:
+        indices.tune()
     return max((int(each.times[-1]) for each in arrivals.values() if len(each)), default=0)
 
 
@@ -147,3 +167,4 @@ def _note_state(run: CoreRun, fabric: JoinFabric) -> None:
     if used > run.state_bytes:
         run.state_bytes, run.state_rows = used, sum(stem.rows for stem in stems)
         run.partitions = sum(len(stem.partitions) for stem in stems)
+        run.index_bytes = sum(stem.index_bytes for stem in stems)

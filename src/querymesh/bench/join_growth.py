@@ -196,7 +196,7 @@ class Growing:
             for alias, stem in self.fabric.streams.items():
                 layout = BlockLayout(self.join, alias)
                 for partition in stem.partitions:
-                    content = layout.content(partition, patterns[alias])
+                    content = layout.content(partition.in_order_of(patterns[alias]))
                     yield write_block(storage, "one.block", *content).size_bytes
 
 

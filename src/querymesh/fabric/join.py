@@ -62,10 +62,11 @@ class JoinFabric:
         for alias, arrived in arrivals.items():
             rusters[alias], made = self.views[alias].admitted(arrived, routers[alias])
             if made:
-                partitions[alias] = made[0] if len(made) == 1 else concat(made)
+                partitions[alias] = concat(made)
         for alias, partition in partitions.items():
             if len(partition):
-                self.streams[alias].insert(partition)
+                partitions[alias] = self.streams[alias].laid_out(partition)
+                self.streams[alias].insert(partitions[alias])
         return Step(rusters, partitions)
 
     def results(self, step: Step, routers: Routers) -> Iterator[pa.RecordBatch]:

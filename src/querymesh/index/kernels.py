@@ -256,6 +256,156 @@ def probe_range(
     return filled, len(low), 0, looked
 
 
+@kernel(INTS, BYTES, INT)
+def cells(codes: Ints, table: Bytes, bits: int) -> Ints:
+    """The cell of each code: the upper bits of its mixed code, through a table where there is one.
+
+    A table has more entries than there are cells, a power of two of them.
+    """
+    out = np.empty(len(codes), np.int64)
+    if bits == 0:
+        out[:] = 0
+    elif len(table) == 0:
+        shift = np.uint64(64 - bits)
+        for i in range(len(codes)):
+            out[i] = np.int64(mix(codes[i]) >> shift)
+    else:
+        fine = 0
+        while (1 << fine) < len(table):
+            fine += 1
+        shift = np.uint64(64 - fine)
+        for i in range(len(codes)):
+            out[i] = table[mix(codes[i]) >> shift]
+    return out
+
+
+@kernel(INTS, INTS, INT)
+def evened(counts: Ints, order: Ints, bits: int) -> Bytes:
+    """A table from fine cells to 2^bits cells, at most 256, that hold about as many rows each.
+
+    Fine cells are dealt in this order, from the fullest on, each to the cell that is emptiest so
+    far; of equals, to the first.
+    """
+    width = 1 << bits
+    loads = np.zeros(width, np.int64)
+    table = np.empty(len(counts), np.uint8)
+    empty = 0
+    for n in range(len(order)):
+        fine = order[n]
+        if counts[fine] == 0:
+            table[fine] = empty % width
+            empty += 1
+            continue
+        best = 0
+        for cell in range(1, width):
+            if loads[cell] < loads[best]:
+                best = cell
+        table[fine] = best
+        loads[best] += counts[fine]
+    return table
+
+
+@kernel(INTS, INT)
+def by_number(buckets: Ints, bits: int) -> tuple[Shorts, Shorts, bool]:
+    """Rows by the number of their bucket, stable: where each bucket begins, the rows in that order,
+    and whether they lay in it already."""
+    rows = len(buckets)
+    offsets = np.zeros((np.int64(1) << bits) + 1, np.int32)
+    in_order = True
+    for i in range(rows):
+        offsets[buckets[i] + 1] += 1
+        if i > 0 and buckets[i] < buckets[i - 1]:
+            in_order = False
+    for b in range(1, len(offsets)):
+        offsets[b] += offsets[b - 1]
+    order = np.empty(rows, np.int32)
+    free = offsets.copy()
+    for i in range(rows):
+        order[free[buckets[i]]] = i
+        free[buckets[i]] += 1
+    return offsets, order, in_order
+
+
+@kernel(
+    *(INTS, INTS, INTS),
+    *(INTS, INTS, INTS, INTS),
+    *(INTS, INTS, INTS),
+    SHORTS,
+    *(INTS, INTS, INT, INT, INT),
+    *(INT, INT, INTS_OUT, INTS_OUT, INT),
+)
+def probe_cells(
+    buckets: Ints,
+    widths: Ints,
+    open_cells: Ints,
+    key: Ints,
+    codes: Ints,
+    second_key: Ints,
+    second_codes: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    offsets: Shorts,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows, in the order of their buckets, that lie in widths[i] buckets from buckets[i] +
+    open_cells[j] on for any j, and whose codes are equal; bounds as in `probe_equal`.
+
+    An empty `key` or `second_key` is not compared. `slot` counts the stored rows that were looked
+    at for this probing row: what is left of it goes on from there.
+    """
+    serial = len(serials) > 0 and len(before) > 0
+    one = len(key) > 0
+    two = len(second_key) > 0
+    looked = 0
+    for i in range(row, len(low)):
+        done = slot
+        slot = 0
+        earliest = low[i]
+        latest = high[i]
+        if latest < first or earliest > last:
+            continue
+        whole = earliest <= first and last <= latest
+        code = codes[i] if one else 0
+        second = second_codes[i] if two else 0
+        passed = 0
+        for j in range(len(open_cells)):
+            bucket = buckets[i] + open_cells[j]
+            begin = int(offsets[bucket])
+            end = int(offsets[bucket + widths[i]])
+            if passed + (end - begin) <= done:
+                passed += end - begin
+                continue
+            skip = max(done - passed, 0)
+            passed += skip
+            for k in range(begin + skip, end):
+                looked += 1
+                passed += 1
+                if one and key[k] != code:
+                    continue
+                if two and second_key[k] != second:
+                    continue
+                if not whole and not (earliest <= times[k] <= latest):
+                    continue
+                if serial and serials[k] >= before[i]:
+                    continue
+                positions[filled] = i
+                found[filled] = base + k
+                filled += 1
+                if filled == len(found):
+                    return filled, i, passed, looked
+    return filled, len(low), 0, looked
+
+
 @kernel(INTS, INTS)
 def by_partition(rows: Ints, bases: Ints) -> tuple[Ints, Ints, Ints, bool]:
     """Row ids by the partition they are of: bases[p] <= id < bases[p + 1], stable.

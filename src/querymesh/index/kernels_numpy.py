@@ -174,6 +174,79 @@ def _append(
     return end, int(i[stop]), int(k[stop]) + 1, stop + 1
 
 
+def cells(codes: Ints, table: Bytes, bits: int) -> Ints:
+    """The cell of each code, through a table where there is one."""
+    if bits == 0:
+        return np.zeros(len(codes), np.int64)
+    if not len(table):
+        return (mix(codes) >> np.uint64(64 - bits)).astype(np.int64)
+    fine = np.uint64(64 - (len(table).bit_length() - 1))
+    return np.asarray(table[mix(codes) >> fine], np.int64)
+
+
+def evened(counts: Ints, order: Ints, bits: int) -> Bytes:
+    """A table from fine cells to 2^bits cells: the fullest goes to the emptiest so far."""
+    loads = np.zeros(1 << bits, np.int64)
+    table = np.empty(len(counts), np.uint8)
+    filled = order[counts[order] > 0]
+    for fine in filled:
+        table[fine] = loads.argmin()
+        loads[table[fine]] += counts[fine]
+    empty = order[len(filled) :]
+    table[empty] = np.arange(len(empty)) % len(loads)
+    return table
+
+
+def by_number(buckets: Ints, bits: int) -> tuple[Shorts, Shorts, bool]:
+    """Where each bucket begins, the rows in that order, and whether they lay in it already."""
+    order = np.argsort(buckets, kind="stable").astype(np.int32)
+    offsets = np.searchsorted(buckets[order], np.arange((1 << bits) + 1)).astype(np.int32)
+    return offsets, order, bool((buckets[1:] >= buckets[:-1]).all())
+
+
+def probe_cells(
+    buckets: Ints,
+    widths: Ints,
+    open_cells: Ints,
+    key: Ints,
+    codes: Ints,
+    second_key: Ints,
+    second_codes: Ints,
+    low: Ints,
+    high: Ints,
+    before: Ints,
+    offsets: Shorts,
+    times: Ints,
+    serials: Ints,
+    first: int,
+    last: int,
+    base: int,
+    row: int,
+    slot: int,
+    positions: Ints,
+    found: Ints,
+    filled: int,
+) -> tuple[int, int, int, int]:
+    """Stored rows of equal codes in the buckets of each probing row, within the bounds."""
+    visited = buckets[:, None] + open_cells[None, :]
+    begins = offsets[visited].astype(np.int64)
+    counts = offsets[visited + widths[:, None]] - begins
+    counts[(high < first) | (low > last)] = 0
+    owners = np.repeat(np.arange(len(buckets)), len(open_cells))
+    counts, begins = counts.ravel(), begins.ravel()
+    i = np.repeat(owners, counts)
+    k = np.arange(len(i)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    ordinal = np.arange(len(i)) - np.searchsorted(i, i)
+    left = (i > row) | ((i == row) & (ordinal >= slot))
+    i, k, ordinal = i[left], k[left], ordinal[left]
+    keep = _within(i, k, low, high, before, times, serials)
+    if len(key):
+        keep &= key[k] == codes[i]
+    if len(second_key):
+        keep &= second_key[k] == second_codes[i]
+    return _append(i, ordinal, k, keep, len(low), base, positions, found, filled)
+
+
 def by_partition(rows: Ints, bases: Ints) -> tuple[Ints, Ints, Ints, bool]:
     """Row ids by partition: the row in it, the place it came from, where each partition's begin,
     and whether all ids are known."""

@@ -6,9 +6,10 @@
     times    [ . ]                 what the window counts: microseconds, or numbers of arrival
     serials  [ . ] or None         order of arrival among rows of the same step
 
-A partition never changes, and neither do its arrays, which may be mapped from a file. An index is
-built when first asked for. Rows can be laid out in the order of one index, the one probed most:
-then matches of one probe lie side by side, and this index needs no row numbers.
+A partition never changes, and neither do its arrays, which may be mapped from a file. A hash index
+is built when first asked for. Rows can be laid out in the order of one index, the one probed most:
+then matches of one probe lie side by side, and this index needs no row numbers. Rows in the order
+of a bit-address index need no other.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.errors import StateError
-from querymesh.index.access import INDEXES, Access
-from querymesh.index.codes import Ints, ints
+from querymesh.index.access import Access
+from querymesh.index.bit_index import BitIndex, build
+from querymesh.index.codes import Ints, combine, ints
+from querymesh.index.configuration import Configuration
 from querymesh.index.hash_index import HashIndex
 from querymesh.index.order_index import OrderIndex
 from querymesh.index.request import Pattern
@@ -37,7 +40,9 @@ _SETTLED = -(2**63)
 class Partition:
     """Rows of one stream, immutable.
 
-    `bounds`, first and last time, and `indices` by pattern are for who knows them already.
+    `bounds`, first and last time, and `indices` by pattern are for who knows them already. `cells`
+    is the bit-address index in whose order the rows lie, and `patterns` those that may have a hash
+    index; None if any may.
     """
 
     def __init__(
@@ -50,12 +55,16 @@ class Partition:
         *,
         bounds: tuple[int, int] | None = None,
         indices: Mapping[Pattern, Access] | None = None,
+        cells: BitIndex | None = None,
+        patterns: tuple[Pattern, ...] | None = None,
     ) -> None:
         self.rows = rows
         self.keys = tuple(map(ints, keys))
         self.orders = tuple(map(ints, orders))
         self.times = ints(times)
         self.serials = None if serials is None else ints(serials)
+        self.cells = cells
+        self.patterns = patterns
         self._indices: dict[Pattern, Access] = dict(indices or {})
         self._order_indices: dict[int, OrderIndex] = {}
         # The kernels do not look whether an array ends: a short one must not get there.
@@ -82,6 +91,8 @@ class Partition:
         arrays: list[npt.NDArray[np.generic]] = [*self._columns()]
         for index in self._indices.values():
             arrays += index.arrays()
+        if self.cells is not None:
+            arrays += self.cells.arrays()
         for sorted_rows in self._order_indices.values():
             arrays += [sorted_rows.codes, sorted_rows.order]
         shared = [
@@ -101,7 +112,7 @@ class Partition:
         """The index for an access pattern, which must name at least one attribute."""
         found = self._indices.get(pattern)
         if found is None:
-            found = INDEXES["hash"]([self.keys[j] for j in pattern])
+            found = HashIndex.build(combine([self.keys[j] for j in pattern]))
             self._indices[pattern] = found
         return found
 
@@ -127,6 +138,8 @@ class Partition:
             self.times,
             bounds=(self.first, self.last),
             indices=self._indices,
+            cells=self.cells,
+            patterns=self.patterns,
         )
         settled._order_indices.update(self._order_indices)
         return settled
@@ -136,10 +149,70 @@ class Partition:
         index = self.index_for(pattern)
         if not isinstance(index, HashIndex) or index.order is None:
             return self
-        there = self._taken(index.order, (self.first, self.last))
+        there = self.taken(index.order, (self.first, self.last))
         codes = there.keys[pattern[0]] if len(pattern) == 1 else index.codes
         there._indices[pattern] = HashIndex(index.offsets, codes, None, index.marks)
         return there
+
+    def in_hash_order(self) -> tuple[Pattern, HashIndex] | None:
+        """The hash index in whose order the rows lie, and its pattern."""
+        for pattern, index in self._indices.items():
+            if isinstance(index, HashIndex) and index.order is None:
+                return pattern, index
+        return None
+
+    def in_cells(self, configuration: Configuration) -> Partition:
+        """The same rows, laid out in the order of a bit-address index."""
+        cells, order = build(configuration, self.keys, self.orders)
+        there = self if order is None else self.taken(order, (self.first, self.last))
+        return there.indexed_by(cells)
+
+    def indexed_by(self, cells: BitIndex) -> Partition:
+        """The same rows, which lie in the order of this index; others are left behind."""
+        return Partition(
+            self.rows,
+            self.keys,
+            self.orders,
+            self.times,
+            self.serials,
+            bounds=(self.first, self.last),
+            cells=cells,
+        )
+
+    def with_patterns(self, patterns: tuple[Pattern, ...] | None) -> Partition:
+        """The same rows, with hash indices of these access patterns only; None for any."""
+        if patterns == self.patterns and self.cells is None:
+            return self
+        allowed = {
+            pattern: index
+            for pattern, index in self._indices.items()
+            if patterns is None or pattern in patterns
+        }
+        return Partition(
+            self.rows,
+            self.keys,
+            self.orders,
+            self.times,
+            self.serials,
+            bounds=(self.first, self.last),
+            indices=allowed,
+            patterns=patterns,
+        )
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the indices alone."""
+        hashes = sum(index.nbytes for index in self._indices.values())
+        orders = sum(index.nbytes for index in self._order_indices.values())
+        return hashes + orders + (0 if self.cells is None else self.cells.nbytes)
+
+    def index_text(self) -> str:
+        """How the rows are indexed, in a few characters: bits by attribute, or hashed patterns."""
+        if self.cells is not None:
+            return "bits " + "/".join(map(str, self.cells.configuration.bits))
+        if self.patterns is None:
+            return "hash"
+        return "hash " + (", ".join("+".join(map(str, each)) for each in self.patterns) or "none")
 
     def slice(self, start: int, length: int | None = None) -> Partition:
         """Rows from `start` on, without a copy."""
@@ -151,13 +224,17 @@ class Partition:
             [order[part] for order in self.orders],
             self.times[part],
             None if self.serials is None else self.serials[part],
+            patterns=self.patterns,
         )
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Partition:
         """The rows where the mask is true, in the order they have."""
-        return self if mask.all() else self._taken(np.flatnonzero(mask), None)
+        return self if mask.all() else self.taken(np.flatnonzero(mask), None)
 
-    def _taken(self, chosen: npt.NDArray[np.integer], bounds: tuple[int, int] | None) -> Partition:
+    def taken(
+        self, chosen: npt.NDArray[np.integer], bounds: tuple[int, int] | None = None
+    ) -> Partition:
+        """These rows, in this order; `bounds` if they are known."""
         return Partition(
             self.rows.take(pa.array(chosen)),
             [key[chosen] for key in self.keys],
@@ -165,6 +242,7 @@ class Partition:
             self.times[chosen],
             None if self.serials is None else self.serials[chosen],
             bounds=bounds,
+            patterns=self.patterns,
         )
 
 

@@ -77,6 +77,20 @@ class Request:
     def __len__(self) -> int:
         return len(self.low)
 
+    def only(self, pattern: Pattern) -> Request:
+        """The same without other attributes, and without comparisons."""
+        if pattern == self.pattern:
+            return self
+        codes = tuple(self.codes[self.pattern.index(j)] for j in pattern)
+        return Request(pattern, codes, self.low, self.high, self.before)
+
+    def specified(self, keys: int) -> Pattern:
+        """The access pattern with the attributes compared by order, which are numbered after the
+        `keys` that are compared for equality."""
+        if not self.comparisons:
+            return self.pattern
+        return self.pattern + tuple(sorted({keys + c.order for c in self.comparisons}))
+
     @cached_property
     def combined(self) -> Ints:
         """One number for all codes of a row."""

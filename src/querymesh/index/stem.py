@@ -11,20 +11,21 @@ by one. What is left to the caller: codes of texts and other wide values are has
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from querymesh.index.access import Access
 from querymesh.index.codes import Ints
 from querymesh.index.gather import Gather
 from querymesh.index.merging import to_merge
-from querymesh.index.order_index import Ranges
 from querymesh.index.partition import Partition, concat
-from querymesh.index.request import OPS, Comparison, Found, Matches, Pattern, Place, Request
+from querymesh.index.plan import HashPlan, Plan
+from querymesh.index.request import Comparison, Found, Matches, Pattern, Place, Request
+from querymesh.index.ways import Check, way
 
 __all__ = ["Comparison", "Matches", "Merged", "Request", "Stem"]
 
@@ -42,16 +43,19 @@ class Merged(NamedTuple):
 class Stem:
     """The state of one stream.
 
-    `layout` is the access pattern in whose order merged partitions are laid out. `probes` counts
-    probing rows and `comparisons` the stored rows they looked at, from the beginning.
+    `plan` is how merged partitions are indexed. From the beginning are counted: `probes`, probing
+    rows, also by access pattern (`requests`); `comparisons`, the stored rows they looked at; and
+    `index_seconds`, the time it took to merge partitions and to lay them out.
     """
 
-    def __init__(self, schema: pa.Schema | None = None, layout: Pattern | None = None) -> None:
+    def __init__(self, schema: pa.Schema | None = None, plan: Plan | None = None) -> None:
         self.partitions: tuple[Partition, ...] = ()
+        self.plan: Plan = plan or HashPlan()
         self.probes = 0
         self.comparisons = 0
+        self.requests: Counter[Pattern] = Counter()
+        self.index_seconds = 0.0
         self._schema = schema
-        self._layout = layout
         self._hold(())
 
     def _hold(self, partitions: tuple[Partition, ...]) -> None:
@@ -69,10 +73,34 @@ class Stem:
         """Memory of all partitions with their indices."""
         return sum(partition.nbytes for partition in self.partitions)
 
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the indices alone."""
+        return sum(partition.index_bytes for partition in self.partitions)
+
     def insert(self, partition: Partition) -> None:
-        """Add the newest partition."""
+        """Add the newest partition, as it is."""
         self._schema = partition.rows.schema
         self._hold((*self.partitions, partition))
+
+    def laid_out(self, partition: Partition) -> Partition:
+        """A partition, indexed as planned."""
+        started = perf_counter()
+        there = self.plan.lay_out(partition)
+        self.index_seconds += perf_counter() - started
+        return there
+
+    def replan(self, chosen: Sequence[bool]) -> int:
+        """Lay partitions out as planned, from the oldest on those that are chosen, and tell how
+        many rows were moved."""
+        moved = 0
+        partitions = []
+        for partition, move in zip(self.partitions, chosen, strict=True):
+            there = self.laid_out(partition) if move else partition
+            moved += len(there) if there is not partition else 0
+            partitions.append(there)
+        self._hold(tuple(partitions))
+        return moved
 
     def settle(self) -> None:
         """End a step: all rows came earlier than those of the next."""
@@ -111,28 +139,32 @@ class Stem:
             partitions = tuple(
                 p if p.first >= oldest else p.filter(p.times >= oldest) for p in partitions
             )
-        merged = concat(partitions)
-        return merged if self._layout is None else merged.in_order_of(self._layout)
+        started = perf_counter()
+        merged = self.plan.lay_out(concat(partitions))
+        self.index_seconds += perf_counter() - started
+        return merged
 
     def probe(self, request: Request, most: int) -> Iterator[Matches]:
         """All matches of the request, in pieces of at most `most`, in no particular order."""
         self.probes += len(request)
         if len(request) == 0:
             return
+        if self.partitions:
+            self.requests[request.specified(len(self.partitions[0].keys))] += len(request)
         lowest, highest = int(request.low.min()), int(request.high.max())
         found = Found(most, len(request))
         for partition, base in zip(self.partitions, self._bases.tolist(), strict=False):
             if partition.last < lowest or partition.first > highest:
                 continue
-            way, checks = _way(partition, request)
+            to = way(partition, request)
             stored = partition.stored(base)
             place = Place(0, 0)
             while place.row < len(request):
                 begin = found.filled
-                place, looked = way.probe(request, stored, found, place)
+                place, looked = to.at.probe(to.request, stored, found, place)
                 self.comparisons += looked
-                if checks and found.filled > begin:
-                    _verify(checks, found, begin, base)
+                if to.checks and found.filled > begin:
+                    _verify(to.checks, found, begin, base)
                 if found.is_full():
                     yield found.hand_over()
         if found.filled:
@@ -163,41 +195,7 @@ class Stem:
         return self.gather(rows).ints([p.times for p in self.partitions])
 
 
-class _Check(NamedTuple):
-    """What the index does not see to: a stored column, how it is compared, and with what."""
-
-    stored: Ints
-    holds: Callable[[Ints, Ints], Any]
-    probing: Ints
-
-
-def _way(partition: Partition, request: Request) -> tuple[Access | Ranges, list[_Check]]:
-    """How matches are found in a partition, and what is left to be checked of them.
-
-    Without equality, the attribute to search by is one bounded on both sides, or the first.
-    """
-    left = request.comparisons
-    checks = []
-    if request.pattern:
-        way: Access | Ranges = partition.index_for(request.pattern)
-        if len(request.pattern) > 1:
-            checks = [
-                _Check(partition.keys[j], operator.eq, codes)
-                for j, codes in zip(request.pattern, request.codes, strict=True)
-            ]
-    elif left:
-        sides = {(c.order, c.op[0]) for c in left}
-        banded = (c.order for c in left if {(c.order, "<"), (c.order, ">")} <= sides)
-        by = next(banded, left[0].order)
-        way = partition.order_index_for(by).ranges([c for c in left if c.order == by])
-        left = tuple(c for c in left if c.order != by)
-    else:
-        way = Ranges.everything(len(request), len(partition))
-    checks += [_Check(partition.orders[c.order], OPS[c.op], c.values) for c in left]
-    return way, checks
-
-
-def _verify(checks: Sequence[_Check], found: Found, begin: int, base: int) -> None:
+def _verify(checks: Sequence[Check], found: Found, begin: int, base: int) -> None:
     """Of the matches from `begin` on, keep those of which all checks hold."""
     rows = found.rows[begin : found.filled] - base
     positions = found.positions[begin : found.filled]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from querymesh.report.figures import table
+from querymesh.report.index_text import indices_text
 from querymesh.spark.join_live import JoinBatch, JoinRun
 
 HEAD = (
@@ -71,6 +72,7 @@ def join_run_text(run: JoinRun) -> str:
     for alias, routes in shares.items():
         for route, share in sorted(routes.items(), key=lambda item: -item[1]):
             lines.append(f"{alias}: {share:6.1%} of its tuples by {route or '(no operators)'}")
+    lines.append(f"\n{indices_text(run.indexing)}")
     for alias, view in run.views.items():
         if (router := view.router) is not None:
             lines.append(f"\n{alias}: {router.explain()}")

@@ -5,8 +5,9 @@ The mesh is therefore not in the function but in a folder: the driver writes `me
 `mesh-000002.json`, … each complete before it has its name; a task looks for the newest when it
 begins. That is the paper's pointer re-assignment (QM § 5.3): no restart, and old and new may be in
 flight together, also in one batch, since any mesh gives the same result. In the same way
-`ask-000001.json`, … tell the tasks how many rows to profile, and `router-000001.json`, … what the
-routers of an Eddy have learned. Of each kind the last few are kept.
+`ask-000001.json`, … tell the tasks how many rows to profile, `router-000001.json`, … what the
+routers of an Eddy have learned, and `index-000001.json`, … how states are indexed. Of each kind the
+last few are kept.
 
 The folder lies under the query's checkpoint, so a restarted query goes on with what it learned.
 """
@@ -34,10 +35,10 @@ from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.reports import RouterState
 from querymesh.spark.storage import open_file_system
 
-_NAME = re.compile(r"(mesh|ask|router)-(\d{6,})\.json")
+_NAME = re.compile(r"(mesh|ask|router|index)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
 
-_KEPT = {"mesh": 16, "ask": 4, "router": 8}
+_KEPT = {"mesh": 16, "ask": 4, "router": 8, "index": 8}
 """A task that looked just before still finds what was the newest then."""
 
 
@@ -49,6 +50,7 @@ class State:
     learning: bool
     ask_number: int = 0
     router_number: int = 0
+    index_number: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,22 @@ class Channel:
         found = filter(None, map(_NAME.fullmatch, self._names()))
         return [int(each[2]) for each in found if each[1] == "router"]
 
+    def hand_out(self, indices: Mapping[str, Any], number: int) -> None:
+        """Tell the tasks how states are to be indexed."""
+        self._tidy("index", number)
+        self._write(f"index-{number:06d}.json", json.dumps(indices).encode())
+
+    def indices(self, number: int) -> Mapping[str, Any]:
+        """What was handed out."""
+        system, folder = self._open()
+        path = self._path(folder, "index", number)
+        try:
+            with system.open_input_stream(path) as stream:
+                stored: Mapping[str, Any] = json.loads(stream.read())
+        except (OSError, ValueError) as problem:
+            raise MeshFileError(f"cannot read the indices {path}: {problem!r}") from problem
+        return stored
+
     def newest(self) -> int:
         """The newest version; 0 where none was published yet."""
         return self.state().version
@@ -141,7 +159,7 @@ class Channel:
         for found in filter(None, map(_NAME.fullmatch, names)):
             newest[found[1]] = max(newest[found[1]], int(found[2]))
         learning = not newest["mesh"] and _ENOUGH not in names
-        return State(newest["mesh"], learning, newest["ask"], newest["router"])
+        return State(newest["mesh"], learning, newest["ask"], newest["router"], newest["index"])
 
     def _names(self) -> list[str]:
         system, folder = self._open()

@@ -5,29 +5,22 @@
     task reports ──> newest state of each shard ──> merged ──> metrics(out).router
                                     └──────────────────┴─────> channel ──> the next tasks
 
-Spark's accumulator thread only hands a state over. A thread that ends when there is nothing left to
-write writes them; if it falls behind, the newest states win.
+Spark's accumulator thread only hands a state over. They are written in the background; if that
+falls behind, the newest states win.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Mapping
 
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.eddy import EddyRouter
 from querymesh.fabric.learned import Learned, learned
 from querymesh.fabric.merge_routers import beginning
+from querymesh.spark.background import Background
 from querymesh.spark.channel import Channel, RouterStates
 from querymesh.spark.reports import Report, RouterState
-
-log = logging.getLogger("querymesh")
-
-REST = 3.0
-"""After a file is written, none is for so many times as long as it took."""
-
 
 FORGOTTEN = 1000
 """A shard that has been silent for so many batches is gone."""
@@ -49,10 +42,9 @@ class EddyStates:
         self._states: dict[str, RouterState] = {}
         self._lock = threading.Lock()
         self._number = 0
-        self._dirty = False
-        self._said = False
-        self._written = threading.Event()
-        self._written.set()
+        self._writing = Background(
+            "querymesh-routers", self._hand_on, "each worker learns by itself"
+        )
 
     def open(self) -> list[str]:
         """Take up what an earlier run learned; what cannot be read of it is told.
@@ -87,13 +79,8 @@ class EddyStates:
         with self._lock:
             self._states.update(report.routers)
             self._forget(max(each.batch for each in report.routers.values()) - FORGOTTEN)
-            if self._channel is None:
-                return
-            self._dirty = True
-            start = self._written.is_set()
-            self._written.clear()
-        if start:
-            threading.Thread(target=self._write, name="querymesh-routers").start()
+        if self._channel is not None:
+            self._writing.ask()
 
     def _forget(self, oldest: int) -> None:
         """Partitions come and go: what one knew long ago has no say in what others begin with."""
@@ -102,34 +89,13 @@ class EddyStates:
 
     def wait(self, seconds: float) -> bool:
         """Wait until all that was reported is written; False if it took longer."""
-        return self._written.wait(seconds)
+        return self._writing.wait(seconds)
 
     def learned(self, calls: Mapping[tuple[int, str], int]) -> Learned:
         """All that is known now; `calls` are the routing calls so far."""
         with self._lock:
             states = {shard: each.state for shard, each in self._states.items()}
         return learned(self.policy, self._operators, self._fresh, states, calls)
-
-    def _write(self) -> None:
-        while True:
-            with self._lock:
-                if not self._dirty:
-                    self._written.set()
-                    return
-                self._dirty = False
-            started = time.monotonic()
-            try:
-                self._hand_on()
-            except OSError as problem:
-                level = logging.DEBUG if self._said else logging.WARNING
-                self._said = True
-                log.log(level, "each worker learns by itself; the query goes on: %s", problem)
-            except Exception:
-                log.exception("what routers learned cannot be handed on; the query goes on")
-            with self._lock:
-                more = self._dirty
-            if more:
-                time.sleep(REST * (time.monotonic() - started))
 
     def _hand_on(self) -> None:
         assert self._channel is not None

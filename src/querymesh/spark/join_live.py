@@ -18,6 +18,7 @@ from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.watch import Switch
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
+from querymesh.spark.index_tuning import IndexTuning
 from querymesh.spark.join_report import COUNTS, JoinReport, StreamState
 from querymesh.spark.live import KEPT_BATCHES, LiveRun
 
@@ -128,7 +129,7 @@ class JoinRun:
     """Metrics, meshes and states of one join; see `querymesh.metrics`.
 
     `views` has a `LiveRun` for each stream, with the metrics and meshes of the tuples that arrive
-    there. `cube` is how the join is spread over shards.
+    there. `cube` is how the join is spread over shards, `indexing` how its states are indexed.
     """
 
     engine = "join"
@@ -140,13 +141,16 @@ class JoinRun:
         cube: Hypercube,
         rates: Mapping[str, float],
         policy: str,
+        indexing: IndexTuning,
     ) -> None:
         self.join = join
+        self.indexing = indexing
         self.views = dict(views)
         self.cube = cube
         self.policy = policy
         self.rates = rates
         self._lock = threading.Lock()
+        self._problems: list[str] = []
         self._counts: dict[str, dict[str, int]] = {name: defaultdict(int) for name in COUNTS}
         self._counted_last: dict[int, JoinReport] = {}
         self._states: dict[tuple[int, str], StreamState] = {}
@@ -161,11 +165,13 @@ class JoinRun:
         with self._lock:
             self._count(report)
             self._states.update(report.states)
+            self._problems += [p for p in report.problems if p not in self._problems]
             if report.batch is not None:
                 key = report.query, report.batch
                 self._batches.setdefault(key, JoinBatch(*key)).add(report, self._probing)
                 while len(self._batches) > KEPT_BATCHES:
                     self._batches.popitem(last=False)
+        self.indexing.receive(report)
         for alias, view in report.views.items():
             self.views[alias].receive(view)
 
@@ -273,7 +279,9 @@ class JoinRun:
     @property
     def problems(self) -> list[str]:
         """What went wrong beside the query and did not stop it."""
-        return [problem for run in self.views.values() for problem in run.problems]
+        with self._lock:
+            own = list(self._problems)
+        return own + [problem for run in self.views.values() for problem in run.problems]
 
     @property
     def route_shares(self) -> dict[str, dict[str, float]]:
@@ -308,7 +316,7 @@ class JoinRun:
 
         Give it `query.lastProgress`.
         """
-        states, batches = self.states, self.batches
+        states, batches, indices = self.states, self.batches, self.indexing.streams
         last = batches[-1] if batches else None
         ours = {
             "policy": self.policy,
@@ -318,6 +326,8 @@ class JoinRun:
             "probes": self.probes,
             "comparisons": self.comparisons,
             "routingCalls": self.routing_calls,
+            "index": self.indexing.kind,
+            "indexChanges": len(self.indexing.changes),
             "streams": {
                 alias: {
                     "numInputRows": self.arrived[alias],
@@ -329,6 +339,9 @@ class JoinRun:
                     "unjoinableRows": self.unjoinable[alias],
                     "meshVersion": self.views[alias].versions[-1][0],
                     "routeShares": shares,
+                    "index": indices[alias].plan.to_json(),
+                    "indexBytes": indices[alias].bytes,
+                    "comparisonsPerProbe": indices[alias].comparisons_per_probe,
                 }
                 for alias, shares in self.route_shares.items()
             },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from querymesh.index.tuner import Change, Load
 from querymesh.spark.reports import Report
 
 COUNTS = ("arrived", "late", "untimed", "unjoinable")
@@ -20,13 +21,31 @@ class StreamState:
 
 
 @dataclass
+class IndexUse:
+    """What the indices of one stream's state did in a task, and what they are at its end.
+
+    `seconds` is the time of merging partitions and laying rows out, `partitions` has the rows of
+    each and how they are indexed, from oldest to newest.
+    """
+
+    load: Load
+    probes: int = 0
+    comparisons: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    partitions: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
 class JoinReport:
     """One task's report, or several added up.
 
     `views` are by stream. `arrived` counts tuples, `late` those that came after the horizon,
     `untimed` those without a time, `unjoinable` those with NULL in a key, each tuple once, though
     it may be in several shards. `states` are by shard and stream, as they are after the batch;
-    `idle` are the streams that did not hold the horizon.
+    `idle` are the streams that did not hold the horizon. `indices` are by shard and stream;
+    `index_changes` are those that shards of a batch job chose themselves, and `tuning_seconds` is
+    the time that took; `moved_rows` were laid out anew for another index.
     """
 
     views: dict[str, Report]
@@ -41,6 +60,11 @@ class JoinReport:
     state_seconds: float = 0.0
     horizon_us: int | None = None
     idle: list[str] = field(default_factory=list)
+    indices: dict[tuple[int, str], IndexUse] = field(default_factory=dict)
+    index_changes: list[tuple[int, Change]] = field(default_factory=list)
+    tuning_seconds: float = 0.0
+    moved_rows: int = 0
+    problems: list[str] = field(default_factory=list)
 
     def add(self, other: JoinReport) -> None:
         """Add another task's report to this one."""
@@ -52,3 +76,8 @@ class JoinReport:
                 counts[alias] += count
         self.states.update(other.states)
         self.state_seconds += other.state_seconds
+        self.indices.update(other.indices)
+        self.index_changes += other.index_changes
+        self.tuning_seconds += other.tuning_seconds
+        self.moved_rows += other.moved_rows
+        self.problems += other.problems

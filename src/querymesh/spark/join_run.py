@@ -17,6 +17,7 @@ from querymesh.classify.tree import attributes_of
 from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.fabric.policies import CBR, EDDIES
 from querymesh.fabric.routing import Routing
+from querymesh.index.indexing import Indexing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
@@ -31,6 +32,8 @@ from querymesh.spark.channel import Channel, channel_folder
 from querymesh.spark.durations import microseconds_of
 from querymesh.spark.eddy_run import join_eddies, written
 from querymesh.spark.fitting import as_single, fitting
+from querymesh.spark.index_source import IndexSource
+from querymesh.spark.index_tuning import IndexTuning
 from querymesh.spark.inputs import Data
 from querymesh.spark.join_live import JoinRun
 from querymesh.spark.join_shards import join_cube, shard_count
@@ -63,6 +66,8 @@ class JoinSettings:
     delay: str
     idle: str
     routing: Routing | None = None
+    index: str = "hash"
+    indexing: Indexing | None = None
 
 
 def run_join(
@@ -86,7 +91,11 @@ def run_join(
     if streaming:
         storing, cube = _claimed(join, how, cube)
     views = {alias: LiveRun(mesh.meshes[alias], "join", how.policy) for alias in join.aliases}
-    live = JoinRun(join, views, cube, mesh.rates, how.policy)
+    indices = _index_source(how, streaming)
+    tuning = IndexTuning(join, indices)
+    for problem in tuning.open():
+        log.warning("%s", problem)
+    live = JoinRun(join, views, cube, mesh.rates, how.policy, tuning)
     name = uuid4().hex
     deliver_to(name, live, keep=streaming)
     context = session.sparkContext
@@ -116,12 +125,24 @@ def run_join(
     tables = static_inputs(join, data)
     sent = {alias: context.broadcast(ipc_bytes(table)) for alias, table in tables.items()}
     reports = context.accumulator(None, ReportParam(name))
-    task = JoinTask(name, join, sources, slots, cube, reports, sent, how.on_error, storing)
+    task = JoinTask(
+        name, join, sources, slots, cube, reports, sent, how.on_error, storing, indices
+    )  # fmt: skip
     # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
     struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
     out = laid.mapInArrow(task, struct)
     remember(out, live)
     return out
+
+
+def _index_source(how: JoinSettings, streaming: bool) -> IndexSource:
+    """How states are indexed; on a stream the plans go through a folder beside the states."""
+    settings = how.indexing or Indexing()
+    chooses = how.index != "hash" or settings.hashes is not None
+    channel = None
+    if streaming and chooses and how.checkpoint is not None:
+        channel = Channel(f"{how.checkpoint.rstrip('/')}/querymesh/index-{how.index}")
+    return IndexSource(how.index, settings, channel)
 
 
 def _absolute(path: str) -> str:

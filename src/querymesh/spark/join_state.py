@@ -5,7 +5,8 @@ to probe. Codes that are the column itself, such as those of BIGINT keys and tim
 stored a second time::
 
     rows      ts   k   price                     columns that anything still reads
-    arrays    offsets [ 0 2 2 5 ... ], marks     of the index in whose order the rows lie
+    arrays    offsets [ 0 2 2 5 ... ]            of the index in whose order the rows lie, and its
+              marks, or table0, bounds3          marks (hash) or tables and bounds (bit-address)
               key1, order0, numbers              only where no stored column tells them
 """
 
@@ -20,7 +21,9 @@ import pyarrow as pa
 
 from querymesh.fabric.arrivals import microseconds
 from querymesh.fabric.probe import is_exact
+from querymesh.index.bit_index import BitIndex
 from querymesh.index.codes import combine, equality_codes, order_codes
+from querymesh.index.configuration import Configuration
 from querymesh.index.hash_index import HashIndex
 from querymesh.index.partition import Partition
 from querymesh.index.request import Pattern
@@ -32,6 +35,8 @@ from querymesh.spark.state_files import Block
 _OFFSETS = "offsets"
 _MARKS = "marks"
 _NUMBERS = "numbers"
+_TABLE = "table"
+_BOUNDS = "bounds"
 
 
 class BlockLayout:
@@ -54,19 +59,24 @@ class BlockLayout:
         self._time = None if counts else join.times.get(alias)
 
     def content(
-        self, partition: Partition, pattern: Pattern
+        self, partition: Partition
     ) -> tuple[pa.RecordBatch, dict[str, npt.NDArray[Any]], dict[str, Any]]:
-        """Rows, arrays and notes of a block, its rows in the order of the pattern's index."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        """Rows, arrays and notes of a block, its rows in the order they have."""
         meta: dict[str, Any] = {"first": partition.first, "last": partition.last}
-        if pattern:
-            partition = partition.in_order_of(pattern)
-            index = partition.index_for(pattern)
-            if isinstance(index, HashIndex) and index.order is None:
-                arrays[_OFFSETS] = index.offsets
-                if index.marks is not None:
-                    arrays[_MARKS] = index.marks
-                meta["pattern"] = list(pattern)
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        if (cells := partition.cells) is not None:
+            meta["cells"] = cells.configuration.to_json()
+            arrays[_OFFSETS] = cells.offsets
+            arrays |= {f"{_TABLE}{j}": table for j, table in cells.tables.items()}
+            arrays |= {f"{_BOUNDS}{j}": bounds for j, bounds in cells.bounds.items()}
+        elif (found := partition.in_hash_order()) is not None:
+            pattern, index = found
+            meta["pattern"] = list(pattern)
+            arrays[_OFFSETS] = index.offsets
+            if index.marks is not None:
+                arrays[_MARKS] = index.marks
+        if partition.patterns is not None:
+            meta["patterns"] = [list(pattern) for pattern in partition.patterns]
         for position, codes in enumerate(partition.keys):
             if position not in self._keys:
                 arrays[f"key{position}"] = codes
@@ -95,8 +105,17 @@ class BlockLayout:
             pattern = tuple(meta["pattern"])
             codes = combine([keys[position] for position in pattern])
             indices[pattern] = HashIndex(arrays[_OFFSETS], codes, None, arrays.get(_MARKS))
-        bounds = int(meta["first"]), int(meta["last"])
-        return Partition(rows, keys, orders, times, bounds=bounds, indices=indices)
+        patterns = meta.get("patterns")
+        return Partition(
+            rows,
+            keys,
+            orders,
+            times,
+            bounds=(int(meta["first"]), int(meta["last"])),
+            indices=indices,
+            cells=_cells(meta["cells"], arrays) if "cells" in meta else None,
+            patterns=None if patterns is None else tuple(map(tuple, patterns)),
+        )
 
     def _order_names(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
         stored = [int(name.removeprefix("order")) for name in arrays if name.startswith("order")]
@@ -106,6 +125,18 @@ class BlockLayout:
         values = rows.column(self._keys[position])
         wanted = self._dtypes[position]
         return equality_codes(values if values.type == wanted else values.cast(wanted)).codes
+
+
+def _cells(configuration: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> BitIndex:
+    def numbered(prefix: str) -> dict[int, npt.NDArray[Any]]:
+        return {
+            int(name.removeprefix(prefix)): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+
+    config = Configuration.from_json(configuration)
+    return BitIndex(config, arrays[_OFFSETS], numbered(_TABLE), numbered(_BOUNDS))
 
 
 def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) -> dict[str, Pattern]:

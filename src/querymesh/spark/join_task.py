@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -20,13 +20,16 @@ from pyspark import Broadcast
 
 from querymesh.errors import UnsupportedError
 from querymesh.fabric.arrivals import Arrivals, in_order, microseconds, without_null
+from querymesh.fabric.indices import Indices
 from querymesh.fabric.join import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.router import Router
 from querymesh.index.partition import Partition
+from querymesh.index.request import Pattern
 from querymesh.index.stem import Stem
 from querymesh.optimize.shares import Hypercube
 from querymesh.query.join import JoinQuery
 from querymesh.spark.clock import NEVER, Clock
+from querymesh.spark.index_source import IndexSource, tell
 from querymesh.spark.join_profiling import ViewProfiling
 from querymesh.spark.join_report import JoinReport, StreamState
 from querymesh.spark.join_state import BlockLayout, patterns_of
@@ -77,6 +80,7 @@ class JoinTask:
     tables: Mapping[str, Broadcast[bytes]]
     on_error: str = "raise"
     storing: Storing | None = None
+    indexing: IndexSource = field(default_factory=IndexSource)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
@@ -96,28 +100,39 @@ class JoinTask:
                 fabric, alias, self.on_error, views[alias], rng,
                 begun.share, begun.most, begun.timed,
             )  # fmt: skip
+        indices = self.indexing.begin(fabric, partition_id(), self._layouts(routers), report)
         if self.storing is None:
-            yield from self._batch(batches, fabric, routers, report)
+            yield from self._batch(batches, fabric, routers, indices, report)
         else:
-            yield from self._stream(batches, fabric, routers, profiling, report)
+            yield from self._stream(batches, fabric, routers, profiling, indices, report)
+        tell(indices, partition_id(), report)
         for alias, view in fabric.views.items():
             self._count(report.unjoinable, alias, view.unjoinable)
             self.sources[alias].end(routers[alias], views[alias])
         self.reports += report
+
+    def _layouts(self, routers: Mapping[str, Router]) -> Mapping[str, Pattern]:
+        """Of hash indices, the order in which rows are stored: the batch job has no files."""
+        if self.storing is None:
+            return {}
+        return patterns_of(self.join, {a: router.routes() for a, router in routers.items()})
 
     def _batch(
         self,
         batches: Iterator[pa.RecordBatch],
         fabric: JoinFabric,
         routers: Mapping[str, Router],
+        indices: Indices,
         report: JoinReport,
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a shard, by time: what is behind every window is forgotten as it goes."""
         counted = self._counted({})
         for batch in batches:
             arrivals = self._arrivals(self._streams([batch], report), counted)
+            indices.arrive(arrivals)
             step = fabric.admit(arrivals, routers)
             yield from fabric.results(step, routers)
+            indices.tune()
             horizon = max((int(a.times[-1]) for a in arrivals.values() if len(a)), default=None)
             for alias in counted:
                 counted[alias] += len(arrivals.get(alias, ()))
@@ -131,6 +146,7 @@ class JoinTask:
         fabric: JoinFabric,
         routers: Mapping[str, Router],
         profiling: Mapping[str, ViewProfiling],
+        indices: Indices,
         report: JoinReport,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a shard in one micro-batch."""
@@ -153,15 +169,17 @@ class JoinTask:
             report.idle = clock.turn(timed, self.storing.delay_us, self.storing.idle_us)
             report.horizon_us = clock.horizon if clock.horizon != NEVER else None
             counted = self._counted(state.extra.get("counted", {}))
-            blocks = self._restore(fabric, state, clock.horizon, counted)
+            stored = self._restore(fabric, state, clock.horizon, counted)
             streams = self._in_time(self._streams(given, report), clock, given, report)
             arrivals = self._arrivals(streams, counted)
+            indices.arrive(arrivals)
+            blocks = self._blocks(fabric, stored)
             report.state_seconds += perf_counter() - started
             step = fabric.admit(arrivals, routers)
             started = perf_counter()
             for alias in counted:
                 counted[alias] += len(arrivals.get(alias, ()))
-            self._commit(state, step.partitions, blocks, clock, counted, routers, report)
+            self._commit(state, step.partitions, blocks, clock, counted, report)
             report.state_seconds += perf_counter() - started
             for alias, arrived in arrivals.items():
                 profiling[alias].see(arrived)
@@ -170,19 +188,18 @@ class JoinTask:
 
     def _restore(
         self, fabric: JoinFabric, state: ShardState, horizon: int, counted: Mapping[str, int]
-    ) -> dict[str, list[tuple[BlockEntry | None, Partition]]]:
+    ) -> dict[int, BlockEntry]:
         """Map the states before the batch, without what has expired, merged where many are small.
 
-        For each stream its partitions, with the entry of those that are stored as they are.
+        Tells the entry of each partition that is stored, by the partition's id.
         """
         key = self.name, str(self.storing), state.shard
         known = _partitions.get(key, {})
         mapped: dict[str, Partition] = {}
-        blocks: dict[str, list[tuple[BlockEntry | None, Partition]]] = {}
+        entry_of: dict[int, BlockEntry] = {}
         for alias in self.join.aliases:
             layout = BlockLayout(self.join, alias)
             oldest = oldest_needed(self.join, alias, horizon, counted)
-            entry_of: dict[int, BlockEntry] = {}
             for entry in state.streams.get(alias, ()):
                 if oldest is not None and int(entry.meta["last"]) < oldest:
                     continue
@@ -191,15 +208,20 @@ class JoinTask:
                 entry_of[id(partition)] = entry
                 fabric.streams[alias].insert(partition)
             self._compact_one(fabric, alias, oldest)
-            blocks[alias] = [
-                (entry_of.get(id(partition)), partition)
-                for partition in fabric.streams[alias].partitions
-            ]
         _partitions[key] = mapped
         _partitions.move_to_end(key)
         while len(_partitions) > _KEPT_SHARDS:
             _partitions.popitem(last=False)
-        return blocks
+        return entry_of
+
+    def _blocks(
+        self, fabric: JoinFabric, entry_of: Mapping[int, BlockEntry]
+    ) -> dict[str, list[tuple[BlockEntry | None, Partition]]]:
+        """For each stream its partitions, with the entry of those that are stored as they are."""
+        return {
+            alias: [(entry_of.get(id(partition)), partition) for partition in stem.partitions]
+            for alias, stem in fabric.streams.items()
+        }
 
     def _commit(
         self,
@@ -208,11 +230,9 @@ class JoinTask:
         blocks: Mapping[str, list[tuple[BlockEntry | None, Partition]]],
         clock: Clock,
         counted: Mapping[str, int],
-        routers: Mapping[str, Router],
         report: JoinReport,
     ) -> None:
-        """Write what is new and what was merged, and make it the state after the batch."""
-        patterns = patterns_of(self.join, {a: router.routes() for a, router in routers.items()})
+        """Write what is new, merged or laid out anew; make it the state after the batch."""
         entries: dict[str, list[BlockEntry]] = {}
         for alias in self.join.aliases:
             layout = BlockLayout(self.join, alias)
@@ -220,7 +240,7 @@ class JoinTask:
             if alias in new and len(new[alias]):
                 parts.append((None, new[alias]))
             entries[alias] = [
-                entry or state.write(alias, *layout.content(partition, patterns[alias]))
+                entry or state.write(alias, *layout.content(partition))
                 for entry, partition in parts
             ]
             report.states[state.shard, alias] = StreamState(

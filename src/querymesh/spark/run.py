@@ -16,7 +16,7 @@ from querymesh.errors import (
 )
 from querymesh.fabric.policies import EDDIES
 from querymesh.fabric.routing import Routing
-from querymesh.index.access import INDEXES
+from querymesh.index.indexing import INDEXES, Indexing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.join_mesh import JoinMesh
@@ -67,6 +67,7 @@ def run(
     training: Training | None = ...,
     adapt: bool | Adaptation = ...,
     routing: Routing | None = ...,
+    indexing: Indexing | None = ...,
 ) -> DataFrame: ...
 
 
@@ -101,6 +102,7 @@ def run(
     training: Training | None = None,
     adapt: bool | Adaptation = True,
     routing: Routing | None = None,
+    indexing: Indexing | None = None,
 ) -> DataFrame | Results:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
 
@@ -126,12 +128,15 @@ def run(
     default parallelism; on an old checkpoint, those it has), whose states are kept under
     `checkpoint`. Tuples that come more than `delay` behind their streams are dropped and counted;
     a stream silent for longer than `idle` does not hold the others' state (see docs/joins.md).
-    `index` is how states are searched. `sample` then has a table for each stream.
+    `index` is how states are searched: "hash", "bitmap", "amri" or "auto" (see docs/indices.md);
+    `indexing` has the settings. `sample` then has a table for each stream.
     """
     known_name("policy", policy, (*POLICIES, *EDDIES))
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
     known_name("index", index, INDEXES)
+    if indexing is not None and not isinstance(indexing, Indexing):
+        raise QueryMeshError(f"indexing is a querymesh.Indexing, not {type(indexing).__name__}")
     check_policy(policy, engine, routing, adapt, sample)
     bound: BoundQuery | JoinQuery
     if isinstance(mesh_or_query, str):
@@ -163,9 +168,14 @@ def run(
             raise UnsupportedError("a join of windowed streams has states: use engine='auto'")
         how = JoinSettings(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
-            shards, delay, idle, routing,
+            shards, delay, idle, routing, index, indexing,
         )  # fmt: skip
         return _on_top(run_join(mesh_or_query, bound, data, how), query, _behind(bound, delay))
+    if index != "hash" or indexing is not None:
+        raise QueryMeshError(
+            "index= and indexing= are of the states of a join, and this query joins no windowed "
+            "streams: leave them out"
+        )
     if isinstance(mesh_or_query, JoinMesh) or isinstance(sample, Mapping):
         raise QueryMeshError(
             f"{bound.source.name} is the only windowed stream of this query: its mesh and its "

@@ -1,0 +1,84 @@
+"""How join states are indexed: what `qm.run(..., index=..., indexing=...)` means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from querymesh.errors import QueryMeshError
+from querymesh.index.assessment import ASSESSMENTS
+from querymesh.index.configuration import MOST_BITS
+from querymesh.index.migration import MIGRATIONS
+from querymesh.index.schedule import SCHEDULES
+
+INDEXES = {
+    "hash": "a hash index for each access pattern",
+    "bitmap": "one bit-address index, chosen once",
+    "amri": "one bit-address index that follows the workload",
+    "auto": "whichever of hash and amri costs less, by what this machine takes for each",
+}
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """Settings of the indices of a join's states.
+
+    - `bits`: of each state's bit-address index; None for as many as its partitions have rows for
+    - `budget`: bits for all states together, divided where they save most
+    - `hashes`: with index="hash", how many hash indices a state has, for its most frequent access
+      patterns; None for one for each pattern
+    - `adaptive`: whether these follow the workload; else they are chosen once
+    - `first`: search requests of a state after which its index is chosen for the first time, if
+      `steps` are over as well
+
+    Of index="amri" and of adaptive hash indices:
+
+    - `assessment`: how access patterns are counted (AMRI § 5): "sria", "csria", "dia",
+      "cdia-random", "cdia-highest"
+    - `threshold`, `error`: θ, the frequency from which a pattern matters, and ε, by which its count
+      may be off
+    - `schedule`: when (§ 7): "continuous", "periodic", "triggered", "hybrid", "never"
+    - `window`, `every`: search requests that an assessment lasts, and between two looks at how many
+      requests each state gets
+    - `steps`: micro-batches (in a batch job, Arrow batches) that an assessment lasts at least: the
+      tuples of one go much the same ways
+    - `migration`: what happens to rows stored already (§ 8): "nothing", "all", "partial"
+    """
+
+    bits: int | None = None
+    budget: int | None = None
+    hashes: int | None = None
+    adaptive: bool = True
+    first: int = 5_000
+    assessment: str = "cdia-highest"
+    threshold: float = 0.1
+    error: float = 0.05
+    schedule: str = "hybrid"
+    window: int = 60_000
+    every: int = 100_000
+    steps: int = 5
+    migration: str = "nothing"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _known("assessment", self.assessment, list(ASSESSMENTS))
+        _known("schedule", self.schedule, list(SCHEDULES))
+        _known("migration", self.migration, list(MIGRATIONS))
+        for name in ("first", "window", "every", "steps"):
+            if getattr(self, name) < 1:
+                raise QueryMeshError(f"Indexing({name}={getattr(self, name)}): give at least 1")
+        if not 0 < self.error < 1 or not self.error <= self.threshold < 1:
+            raise QueryMeshError(
+                f"Indexing(threshold={self.threshold}, error={self.error}): the error must lie "
+                "above 0, and the threshold between it and 1"
+            )
+        if self.bits is not None and not 0 <= self.bits <= MOST_BITS:
+            raise QueryMeshError(f"Indexing(bits={self.bits}): a state has 0 to {MOST_BITS} bits")
+        if self.budget is not None and self.budget < 0:
+            raise QueryMeshError(f"Indexing(budget={self.budget}): give 0 bits or more")
+        if self.hashes is not None and self.hashes < 0:
+            raise QueryMeshError(f"Indexing(hashes={self.hashes}): give 0 indices or more")
+
+
+def _known(name: str, given: str, names: list[str]) -> None:
+    if given not in names:
+        raise QueryMeshError(f"Indexing({name}={given!r}): there are {', '.join(names)}")

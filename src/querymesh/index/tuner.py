@@ -1,0 +1,249 @@
+"""Tuning the indices of a join's states while it runs (AMRI § 5 to 7): count, choose, hand out.
+
+    requests by access pattern ──> assessment ──> selection ──> plan of the state's new partitions
+                 └── λ_r of each state ──> schedule: whose assessment, and when
+
+The first choice of a state is made after `Indexing.first` requests, from exact counts; those after
+it by the assessment and the schedule that are set. A tuner knows nothing of where the states are:
+on Spark one for each shard, and one for all of them, sits on the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import NamedTuple
+
+from querymesh.cost.index_cost import Workload, dependent_cost, split_ranges
+from querymesh.index.assessment import ASSESSMENTS, Assessment, Sria
+from querymesh.index.configuration import MOST_BITS, evenly, in_sequence
+from querymesh.index.indexing import Indexing
+from querymesh.index.plan import BitPlan, HashPlan, Plan
+from querymesh.index.prices import IndexPrices, machine_prices
+from querymesh.index.request import Pattern
+from querymesh.index.schedule import make_schedule
+from querymesh.index.selection import best_bits, split_bits
+
+ONE_SIDED = 0.5
+"""The share of an attribute's cells that a comparison is taken to leave."""
+
+
+class Attributes(NamedTuple):
+    """How many join attributes of a state are compared for equality, and how many by order."""
+
+    keys: int
+    orders: int
+
+    @property
+    def all(self) -> int:
+        """Both."""
+        return self.keys + self.orders
+
+
+class Load(NamedTuple):
+    """What a state did since it was last told of: requests by access pattern, arrivals; and what it
+    holds now: all rows, and those of its largest partition."""
+
+    requests: Mapping[Pattern, int]
+    arrived: int
+    stored: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A state got another index: after how many requests of all states, which, and why."""
+
+    requests: int
+    state: str
+    old: Plan
+    new: Plan
+    why: str
+    frequencies: Mapping[Pattern, float]
+
+
+@dataclass
+class _State:
+    """A state as the tuner knows it; the counts are those of the assessment that runs."""
+
+    attributes: Attributes
+    first: Sria | None
+    assessment: Assessment
+    arrived: int = 0
+    stored: int = 0
+    largest: int = 0
+    workload: Workload | None = None
+
+
+@dataclass
+class Tuner:
+    """The plans of some states, and how they come about.
+
+    `seconds` is the time that counting and choosing took.
+    """
+
+    kind: str
+    attributes: Mapping[str, Attributes]
+    settings: Indexing = field(default_factory=Indexing)
+    prices: Callable[[], IndexPrices] = machine_prices
+
+    def __post_init__(self) -> None:
+        how = self.settings
+        self.plans: dict[str, Plan] = {
+            name: self._before_anything_is_known(each) for name, each in self.attributes.items()
+        }
+        self.frequencies: dict[str, Mapping[Pattern, float]] = {}
+        self.changes: list[Change] = []
+        self.requests = 0
+        self.steps = 0
+        self.seconds = 0.0
+        make = ASSESSMENTS[how.assessment]
+        self._states = {
+            name: _State(each, Sria(), make(how.threshold, how.error, how.seed))
+            for name, each in self.attributes.items()
+        }
+        adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and how.adaptive)
+        schedule = how.schedule if adapts else "never"
+        self._schedule = make_schedule(schedule, list(self.attributes), how.window, how.every)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is anything to choose: one hash index a pattern needs no choice."""
+        return self.kind != "hash" or self.settings.hashes is not None
+
+    def _before_anything_is_known(self, attributes: Attributes) -> Plan:
+        if self.kind in ("hash", "auto"):
+            return HashPlan() if self.settings.hashes is None else HashPlan(())
+        bits = MOST_BITS if self.settings.bits is None else self.settings.bits
+        return BitPlan(evenly(bits, attributes.all, attributes.keys))
+
+    def see(self, loads: Mapping[str, Load]) -> list[Change]:
+        """Take in what states did; tell what changes in their plans."""
+        if not self.chooses:
+            return []
+        started = perf_counter()
+        assessed = self._schedule.assessing
+        served: dict[str, int] = {}
+        for name, load in loads.items():
+            state = self._states[name]
+            served[name] = sum(load.requests.values())
+            state.stored, state.largest = load.stored, load.largest
+            for counting in (state.first, state.assessment if name in assessed else None):
+                for pattern, count in load.requests.items():
+                    if counting is not None:
+                        counting.see(pattern, count)
+            if state.first is not None or name in assessed:
+                state.arrived += load.arrived
+        self.requests += sum(served.values())
+        self.steps += 1
+        changes = []
+        for name, state in self._states.items():
+            first = state.first
+            if first is None or self.steps < self.settings.steps:
+                continue
+            if first.requests >= self.settings.first:
+                changes += self._choose(name, first, "the first choice")
+                state.first = None
+                state.assessment.reset()
+                state.arrived = 0
+        for name in self._schedule.see(self._as_of_steps(served)):
+            state = self._states[name]
+            if state.first is None and state.assessment.requests:
+                changes += self._choose(name, state.assessment, self._schedule.reason[name])
+            state.assessment.reset()
+            state.arrived = 0
+        self.changes += changes
+        self.seconds += perf_counter() - started
+        return changes
+
+    def _as_of_steps(self, served: Mapping[str, int]) -> dict[str, int]:
+        """Requests by state, of which one step counts for no more than its part of a window."""
+        most = self.settings.window / self.settings.steps
+        part = min(1.0, most / max(sum(served.values()), 1))
+        return {name: round(part * count) for name, count in served.items()}
+
+    def start_with(self, name: str, plan: Plan) -> None:
+        """Go on from a plan that was chosen earlier."""
+        self.plans[name] = plan
+        self._states[name].first = None
+
+    def stored(self, name: str) -> int:
+        """The rows of a state when it was last told of."""
+        return self._states[name].stored
+
+    def _choose(self, name: str, counted: Assessment, why: str) -> list[Change]:
+        """Choose a state's plan anew; with a budget, bits may move to it from other states."""
+        state = self._states[name]
+        self.frequencies[name] = counted.result()
+        arrived = max(state.arrived, 1)
+        state.workload = Workload(
+            arrived, counted.requests, state.stored / arrived, self._spread(name)
+        )
+        new = {name: self._plan(name, self._bits(state))}
+        if self.settings.budget is not None and self.kind != "hash":
+            new = self._within_budget(self.settings.budget)
+        changes = []
+        for each, plan in new.items():
+            if plan != self.plans[each]:
+                seen = self.frequencies[each]
+                changes.append(Change(self.requests, each, self.plans[each], plan, why, seen))
+                self.plans[each] = plan
+        return changes
+
+    def _spread(self, name: str) -> dict[Pattern, float]:
+        """Frequencies for eq. 1, which knows equality alone."""
+        keys, _ = self.attributes[name]
+        compared = {j for pattern in self.frequencies[name] for j in pattern if j >= keys}
+        return split_ranges(self.frequencies[name], dict.fromkeys(compared, ONE_SIDED))
+
+    def _bits(self, state: _State) -> int:
+        rows = max(state.largest.bit_length() - 1, 0)
+        return min(rows, MOST_BITS if self.settings.bits is None else self.settings.bits)
+
+    def _within_budget(self, budget: int) -> dict[str, Plan]:
+        """The bits of all states that have a workload, divided where they save most (§ 6)."""
+        known = {name: state for name, state in self._states.items() if state.workload}
+        costs = []
+        for state in known.values():
+            assert state.workload is not None
+            most = min(self._bits(state), budget)
+            eq1, count = self.prices().eq1, state.attributes.all
+            costs.append(
+                [best_bits(state.workload, eq1, count, bits).cost for bits in range(most + 1)]
+            )
+        divided = split_bits(costs, budget)
+        return {name: self._plan(name, bits) for name, bits in zip(known, divided, strict=True)}
+
+    def _plan(self, name: str, bits: int) -> Plan:
+        state, frequencies = self._states[name], self.frequencies[name]
+        assert state.workload is not None
+        by_share = sorted((p for p in frequencies if p), key=lambda p: (-frequencies[p], p))
+        equality = [p for p in by_share if p[-1] < state.attributes.keys]
+        layout = equality[0] if equality else ()
+        if self.kind == "hash":
+            chosen = equality[: self.settings.hashes]
+            return HashPlan(tuple(sorted(chosen)), layout if layout in chosen else ())
+        prices = self.prices()
+        best = best_bits(state.workload, prices.eq1, state.attributes.all, bits)
+        plan = BitPlan(in_sequence(best.bits, state.attributes.keys, frequencies))
+        if self.kind != "auto":
+            return plan
+        by_hash = self._hash_us(state, len(equality))
+        return HashPlan(None, layout) if by_hash < self._cells_us(state, plan) else plan
+
+    def _hash_us(self, state: _State, patterns: int) -> float:
+        """What a hash index for each pattern costs in the time of the assessment."""
+        prices, work = self.prices(), state.workload
+        assert work is not None
+        looked = work.requests * self._partitions(state) * prices.hash_probe
+        return work.arrivals * patterns * prices.build + looked
+
+    def _cells_us(self, state: _State, plan: BitPlan) -> float:
+        prices, work = self.prices(), state.workload
+        assert work is not None
+        looked = work.requests * self._partitions(state) * prices.cell_probe
+        return dependent_cost(plan.configuration.bits, work, prices.eq1) + looked
+
+    def _partitions(self, state: _State) -> float:
+        return state.stored / state.largest if state.largest else 1.0
