@@ -269,19 +269,22 @@ def bench(
     growth: Annotated[
         bool, typer.Option("--growth", help="of join, how it grows with windows and streams")
     ] = False,
+    indices: Annotated[
+        bool, typer.Option("--indices", help="of join, each kind of index beside the others")
+    ] = False,
     real: Annotated[bool, typer.Option("--real", help="of join, on real data")] = False,
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
-    from querymesh.bench import join_bench, join_growth, join_real, policies, where
+    from querymesh.bench import join_bench, join_growth, join_indices, join_real, policies, where
     from querymesh.reproduce import policy_cases
 
     if what not in ("where", "join", "policies", "all"):
         raise typer.BadParameter(
             f"there is no benchmark {what!r}: choose where, join, policies or all"
         )
-    if (growth or real) and what != "join":
-        raise typer.BadParameter("--growth and --real are of bench join")
+    if (growth or real or indices) and what != "join":
+        raise typer.BadParameter("--growth, --indices and --real are of bench join")
     findings: list[dict[str, Any]] = []
 
     def log(line: object) -> None:
@@ -295,11 +298,15 @@ def bench(
         rows = join_growth.run_growth(quick, log, plots)
         join_growth.print_rows(rows, out)
         findings += rows
+    if indices:
+        rows = join_indices.run_indices(quick, case or [], log)
+        join_indices.print_rows(rows, out)
+        findings += rows
     if real:
         rows = join_real.run_real(quick, log)
         where.print_rows(rows, out, "querymesh bench join --real")
         findings += rows
-    if what in ("join", "all") and not (growth or real):
+    if what in ("join", "all") and not (growth or real or indices):
         rows = join_bench.run_join(quick, case, log, contestant)
         join_bench.print_rows(rows, out)
         findings += rows

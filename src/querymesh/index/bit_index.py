@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,7 @@ import numpy.typing as npt
 from querymesh.index import kernels
 from querymesh.index.codes import Ints
 from querymesh.index.configuration import Configuration
-from querymesh.index.request import Comparison, Found, Place, Request
+from querymesh.index.request import Comparison, Found, Pattern, Place, Request
 from querymesh.index.stored import NO_BYTES, NO_INTS, Bytes, Shorts, Stored
 
 _TABLE_BITS = 8
@@ -69,40 +71,37 @@ class BitIndex:
     def visit(self, request: Request, keys: Sequence[Ints], rows: int) -> Visit | None:
         """Where the matches of a request are; None if it is better to look at all rows: where the
         probe would come to more buckets than there are rows, or specifies none of the bits."""
-        config = self.configuration
-        shifts = config.shifts
-        fixed = [j for j in request.pattern if config.bits[j]]
         ranged = self._ranged(request.comparisons)
-        if not fixed and ranged is None:
-            return None
-        floor = min((shifts[j] for j in fixed), default=config.total)
-        if ranged is not None:
-            floor = min(floor, shifts[ranged])
-        opened = [
-            j for j in range(len(config.bits))
-            if j not in fixed and j != ranged and config.bits[j] and shifts[j] > floor
-        ]  # fmt: skip
-        if 1 << sum(config.bits[j] for j in opened) > max(rows, 1):
+        to = self._opening(request.pattern, ranged)
+        if to is None or len(to.open_cells) > max(rows, 1):
             return None
         buckets = np.zeros(len(request), np.int64)
-        for j in fixed:
-            codes = request.codes[request.pattern.index(j)]
-            buckets += self.cells(j, codes) << shifts[j]
-        widths = np.full(len(request), 1 << floor)
+        for n, j in enumerate(request.pattern):
+            if self.configuration.bits[j]:
+                buckets += self.cells(j, request.codes[n]) << self._shifts[j]
+        widths = to.width
         if ranged is not None:
             low, high = self._range(ranged, request.comparisons, len(request))
-            buckets += low << floor
-            widths = np.maximum(high - low + 1, 0) << floor
-        open_cells = np.zeros(1, np.int64)
-        for j in opened:
-            steps = np.arange(1 << config.bits[j]) << shifts[j]
-            open_cells = (open_cells[:, None] + steps[None, :]).ravel()
-        # The fewer bits an attribute has, the more of a bucket's rows differ in it.
-        by_bits = sorted(request.pattern, key=config.bits.__getitem__)
-        compared = [(keys[j], request.codes[request.pattern.index(j)]) for j in by_bits[:2]]
+            buckets += low << to.floor
+            widths = np.maximum(high - low + 1, 0) << to.floor
+        compared = [(keys[j], request.codes[request.pattern.index(j)]) for j in to.compared]
         compared += [(NO_INTS, NO_INTS)] * (2 - len(compared))
-        left = frozenset(by_bits[2:])
-        return Visit(buckets, widths, np.sort(open_cells), compared, self.offsets, left)
+        return Visit(buckets, widths, to.open_cells, compared, self.offsets, to.unchecked)
+
+    @cached_property
+    def _shifts(self) -> tuple[int, ...]:
+        return self.configuration.shifts
+
+    @cached_property
+    def _openings(self) -> dict[tuple[Pattern, int | None], Opening | None]:
+        return {}
+
+    def _opening(self, pattern: Pattern, ranged: int | None) -> Opening | None:
+        """What of a visit depends on the access pattern alone, worked out once for each."""
+        known = self._openings
+        if (pattern, ranged) not in known:
+            known[pattern, ranged] = _opening(self.configuration, pattern, ranged)
+        return known[pattern, ranged]
 
     def _ranged(self, comparisons: Sequence[Comparison]) -> int | None:
         """The attribute by whose order matches are found: of those compared, the one with most
@@ -126,11 +125,41 @@ class BitIndex:
         return low, high
 
 
+class Opening(NamedTuple):
+    """The buckets that an access pattern leaves open: `width` of them side by side, from each of
+    `open_cells` on; `floor` bits lie below those that are fixed. `compared` are the attributes that
+    are compared on the way, the others are `unchecked`."""
+
+    open_cells: Ints
+    width: Ints
+    floor: int
+    compared: tuple[int, ...]
+    unchecked: frozenset[int]
+
+
+def _opening(config: Configuration, pattern: Pattern, ranged: int | None) -> Opening | None:
+    bits, shifts = config.bits, config.shifts
+    fixed = [j for j in pattern if bits[j]]
+    if not fixed and ranged is None:
+        return None
+    known = fixed if ranged is None else [*fixed, ranged]
+    floor = min(shifts[j] for j in known)
+    opened = [j for j in range(len(bits)) if j not in known and bits[j] and shifts[j] > floor]
+    open_cells = np.zeros(1, np.int64)
+    for j in opened:
+        steps = np.arange(1 << bits[j]) << shifts[j]
+        open_cells = (open_cells[:, None] + steps[None, :]).ravel()
+    # The fewer bits an attribute has, the more of a bucket's rows differ in it.
+    by_bits = sorted(pattern, key=bits.__getitem__)
+    width = np.array([1 << floor])
+    return Opening(np.sort(open_cells), width, floor, tuple(by_bits[:2]), frozenset(by_bits[2:]))
+
+
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """For each probing row the buckets it looks into: `widths` of them from `buckets` on, as often
-    as there are `open_cells`. Two of the attributes specified are compared on the way, the others
-    are `unchecked`."""
+    """For each probing row the buckets it looks into: `widths` of them (one number for all, or one
+    a row) from `buckets` on, as often as there are `open_cells`. Two of the attributes specified
+    are compared on the way, the others are `unchecked`."""
 
     buckets: Ints
     widths: Ints

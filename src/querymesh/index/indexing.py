@@ -41,6 +41,7 @@ class Indexing:
       requests each state gets
     - `steps`: micro-batches (in a batch job, Arrow batches) that an assessment lasts at least: the
       tuples of one go much the same ways
+    - `visits`: count what it takes to come to a bucket, which the paper's eq. 1 leaves out
     - `migration`: what happens to rows stored already (§ 8): "nothing", "all", "partial"
     """
 
@@ -56,6 +57,7 @@ class Indexing:
     window: int = 60_000
     every: int = 100_000
     steps: int = 5
+    visits: bool = True
     migration: str = "nothing"
     seed: int = 0
 

@@ -358,7 +358,8 @@ def probe_cells(
     filled: int,
 ) -> tuple[int, int, int, int]:
     """Stored rows, in the order of their buckets, that lie in widths[i] buckets from buckets[i] +
-    open_cells[j] on for any j, and whose codes are equal; bounds as in `probe_equal`.
+    open_cells[j] on for any j, and whose codes are equal; bounds as in `probe_equal`. One width is
+    for all rows.
 
     An empty `key` or `second_key` is not compared. `slot` counts the stored rows that were looked
     at for this probing row: what is left of it goes on from there.
@@ -377,11 +378,12 @@ def probe_cells(
         whole = earliest <= first and last <= latest
         code = codes[i] if one else 0
         second = second_codes[i] if two else 0
+        width = widths[i] if len(widths) > 1 else widths[0]
         passed = 0
         for j in range(len(open_cells)):
             bucket = buckets[i] + open_cells[j]
             begin = int(offsets[bucket])
-            end = int(offsets[bucket + widths[i]])
+            end = int(offsets[bucket + width])
             if passed + (end - begin) <= done:
                 passed += end - begin
                 continue

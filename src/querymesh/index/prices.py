@@ -33,7 +33,8 @@ class IndexPrices:
 
     `eq1`: hashing an attribute and comparing a row. `move`: laying a row out in another order.
     `build`: a row's share of one more hash index. `hash_probe`: one request of one hash index, and
-    `cell_probe` of one bit-address index, beside what is compared there.
+    `cell_probe` of one bit-address index, beside what is compared there and what it takes to come
+    to more buckets than one, `visit` for each.
     """
 
     eq1: Prices
@@ -41,6 +42,7 @@ class IndexPrices:
     build: float
     hash_probe: float
     cell_probe: float
+    visit: float = 0.0
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +55,8 @@ def machine_prices() -> IndexPrices:
     partition = Partition(rows, [codes], [], np.zeros(_ROWS, np.int64))
     coarse = partition.in_cells(Configuration((5,), 1))
     fine = partition.in_cells(Configuration((13,), 1))
+    two = Partition(rows, [codes, rng.permutation(codes)], [], np.zeros(_ROWS, np.int64))
+    apart = two.in_cells(Configuration((8, 5), 2))
     order = rng.permutation(_ROWS).astype(np.int32)
     move_us = _shortest_us(lambda: partition.taken(order)) / _ROWS
     build_us = _shortest_us(lambda: _fresh(partition).index_for((0,))) / _ROWS
@@ -62,8 +66,12 @@ def machine_prices() -> IndexPrices:
     coarse_us = _probe_us(coarse, request)
     fine_us = _probe_us(fine, request)
     compare_us = max((coarse_us - fine_us) / (_ROWS / 32 - _ROWS / 2**13), 1e-5)
+    # By the second attribute 2^8 buckets of a row each are come to, one after the other.
+    second = Request((1,), (asked,), everywhere, everywhere)
+    visit_us = max((_probe_us(apart, second) - coarse_us) / (2**8 - 1), 1e-5)
+    hash_probe_us = _probe_us(partition, request)
     return IndexPrices(
-        Prices(hash_us, compare_us), move_us, build_us, _probe_us(partition, request), fine_us
+        Prices(hash_us, compare_us), move_us, build_us, hash_probe_us, fine_us, visit_us
     )
 
 

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from querymesh.cost.index_cost import Workload, dependent_cost, split_ranges
 from querymesh.index.assessment import ASSESSMENTS, Assessment, Sria
-from querymesh.index.configuration import MOST_BITS, evenly, in_sequence
+from querymesh.index.configuration import MOST_BITS, Configuration, evenly, in_sequence
 from querymesh.index.indexing import Indexing
+from querymesh.index.placing import place, visits_us
 from querymesh.index.plan import BitPlan, HashPlan, Plan
 from querymesh.index.prices import IndexPrices, machine_prices
 from querymesh.index.request import Pattern
@@ -224,13 +225,22 @@ class Tuner:
         if self.kind == "hash":
             chosen = equality[: self.settings.hashes]
             return HashPlan(tuple(sorted(chosen)), layout if layout in chosen else ())
-        prices = self.prices()
-        best = best_bits(state.workload, prices.eq1, state.attributes.all, bits)
-        plan = BitPlan(in_sequence(best.bits, state.attributes.keys, frequencies))
+        plan = BitPlan(self._configuration(state, bits, frequencies))
         if self.kind != "auto":
             return plan
         by_hash = self._hash_us(state, len(equality))
         return HashPlan(None, layout) if by_hash < self._cells_us(state, plan) else plan
+
+    def _configuration(
+        self, state: _State, bits: int, frequencies: Mapping[Pattern, float]
+    ) -> Configuration:
+        work, prices, (keys, orders) = state.workload, self.prices(), state.attributes
+        assert work is not None
+        if not self.settings.visits:
+            best = best_bits(work, prices.eq1, keys + orders, bits)
+            return in_sequence(best.bits, keys, frequencies)
+        visit_us = prices.visit * self._partitions(state)
+        return place(work, prices.eq1, keys, keys + orders, bits, visit_us)
 
     def _hash_us(self, state: _State, patterns: int) -> float:
         """What a hash index for each pattern costs in the time of the assessment."""
@@ -242,8 +252,10 @@ class Tuner:
     def _cells_us(self, state: _State, plan: BitPlan) -> float:
         prices, work = self.prices(), state.workload
         assert work is not None
-        looked = work.requests * self._partitions(state) * prices.cell_probe
-        return dependent_cost(plan.configuration.bits, work, prices.eq1) + looked
+        partitions = self._partitions(state)
+        looked = work.requests * partitions * prices.cell_probe
+        visits = visits_us(plan.configuration, work, prices.visit * partitions)
+        return dependent_cost(plan.configuration.bits, work, prices.eq1) + looked + visits
 
     def _partitions(self, state: _State) -> float:
         return state.stored / state.largest if state.largest else 1.0

@@ -1,0 +1,136 @@
+"""`bench join --indices`: each kind of index under the same meshes, and where they change places.
+
+The join core in this process (`core_run`), by processor time: the routes are those of the trained
+mesh for all kinds, so that probes are the same and only how they find their rows differs. Then one
+state alone (`index_crossover`), over access patterns, window, match rate and requests a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import process_time
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.text import Text
+
+from querymesh.bench.core_run import CoreRun, run_core
+from querymesh.bench.finding import Finding, timing_details
+from querymesh.bench.index_crossover import crossover
+from querymesh.bench.measure import Log, Timing, interleave
+from querymesh.bench.policies_joins import DESIGNS, QUICK, QUICK_RATE, Join, of_design
+from querymesh.bench.policies_race import Answer, answer_of, trained
+from querymesh.fabric.indices import attributes_of
+from querymesh.index.indexing import INDEXES, Indexing
+from querymesh.index.tuner import Tuner
+from querymesh.report.figures import table
+
+ROWS = 60_000
+STEP = 1000
+HASH = "hash"
+ROUNDS = 5
+
+
+def run_indices(quick: bool, cases: list[str], log: Log) -> list[dict[str, Any]]:
+    """Measure all kinds on each design, and one state over many loads."""
+    command = "querymesh bench join --indices" + (" --quick" if quick else "")
+    found = []
+    for name in cases or list(DESIGNS):
+        log(f"{name}: data, training …")
+        rows, more = (QUICK, QUICK_RATE) if quick else (ROWS, {})
+        found += _contest(of_design(name, rows, **DESIGNS[name], **more), quick, log)
+    if not cases:
+        log("one state: access patterns, window, match rate, requests a row …")
+        found += crossover(quick, log)
+    return [finding.as_row(command) for finding in found]
+
+
+def _contest(subject: Join, quick: bool, log: Log) -> list[Finding]:
+    makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
+    last: dict[str, CoreRun] = {}
+
+    def contender(kind: str) -> Callable[[], Answer]:
+        def action() -> Answer:
+            tuner = Tuner(kind, attributes_of(subject.join), Indexing())
+            out: list[pa.RecordBatch] = []
+            last[kind] = run_core(
+                subject.join,
+                subject.streams,
+                lambda _: {alias: make() for alias, make in makers.items()},
+                STEP * len(makers),
+                out.append,
+                tuner,
+            )
+            return answer_of(out)
+
+        return action
+
+    log("  warm-up and rounds")
+    timing = interleave(
+        {kind: contender(kind) for kind in INDEXES},
+        2 if quick else ROUNDS,
+        control=HASH,
+        clock=process_time,
+    )
+    return [_finding(subject.name, kind, timing, last) for kind in INDEXES]
+
+
+def _finding(case: str, kind: str, timing: Timing, last: Mapping[str, CoreRun]) -> Finding:
+    run = last[kind]
+    details = {
+        **timing_details(timing),
+        "index": kind,
+        "rows_a_cpu_second": round(run.metrics.rows_in / timing.median_seconds()[kind]),
+        "comparisons_a_probe": round(run.metrics.comparisons / max(run.probes, 1), 3),
+        "results": run.metrics.rows_out,
+        "state_bytes": run.state_bytes,
+        "index_bytes": run.index_bytes,
+        "state_rows": run.state_rows,
+        "changes": len(run.changes),
+        "tuning_percent": round(100 * run.tuning_seconds / run.cpu_seconds, 3),
+        "laying_out_percent": round(100 * run.index_seconds / run.cpu_seconds, 3),
+    }
+    claim = f"throughput of index={kind} over hash"
+    return Finding(case, claim, timing.ratio(HASH, kind), "×", details=details, timed=True)
+
+
+def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> None:
+    """The rows as tables for people."""
+    (console or Console()).print(Text(as_text(rows)), soft_wrap=True)
+
+
+def as_text(rows: list[dict[str, Any]]) -> str:
+    """Both tables."""
+    kinds = [row for row in rows if "index" in row["details"]]
+    lines = []
+    for row in kinds:
+        at = row["details"]
+        lines.append((
+            row["case"], at["index"], f"{at['rows_a_cpu_second']:,}", f"{row['value']:.2f}",
+            f"{at['a_a']:.2f}", f"{at['comparisons_a_probe']:,.2f}",
+            f"{at['state_bytes'] / 1e6:.1f}", f"{at['index_bytes'] / max(at['state_rows'], 1):.1f}",
+            f"{at['changes']}", f"{at['tuning_percent']:.2f}", f"{at['laying_out_percent']:.1f}",
+        ))  # fmt: skip
+    head = (
+        "case", "index", "rows/cpu s", "× hash", "A/A", "comparisons/probe", "state, MB",
+        "index, B/row", "changes", "tuning, %", "laying out, %",
+    )  # fmt: skip
+    parts = [table(head, lines, left=(0, 1))] if lines else []
+    states = [row for row in rows if "patterns" in row["details"]]
+    if states:
+        head = (
+            "patterns", "window", "matches", "requests/row", "hash, ns", "bits, ns", "bits/hash",
+            "hash, B/row", "bits, B/row", "auto", "auto/best",
+        )  # fmt: skip
+        lines = []
+        for row in states:
+            at = row["details"]
+            lines.append((
+                str(at["patterns"]), f"{at['window']:,}", f"{at['matches']:g}",
+                f"{at['requests_a_row']:g}", f"{at['hash_ns']:,.0f}", f"{at['bits_ns']:,.0f}",
+                f"{row['value']:.2f}", f"{at['hash_bytes_a_row']:.1f}",
+                f"{at['bits_bytes_a_row']:.1f}", at["auto"], f"{at['auto_over_best']:.2f}",
+            ))  # fmt: skip
+        parts.append(table(head, lines))
+    return "\n\n".join(parts)

@@ -1,0 +1,21 @@
+from querymesh.bench.index_crossover import ASKED, Burden, _finding
+from querymesh.bench.join_indices import as_text, run_indices
+from querymesh.index.indexing import INDEXES
+
+
+def test_every_kind_of_index_is_set_beside_the_others():
+    rows = run_indices(True, ["clique skewed"], lambda _: None)
+    by_kind = {row["details"]["index"]: row["details"] for row in rows}
+    assert set(by_kind) == set(INDEXES)
+    assert len({at["results"] for at in by_kind.values()}) == 1
+    assert by_kind["amri"]["index_bytes"] < by_kind["hash"]["index_bytes"]
+    assert "clique skewed" in as_text(rows)
+
+
+def test_one_state_is_weighed_under_a_load():
+    found = _finding(Burden(7, 1000, 1.0, 2.0), 1)
+    at = found.details
+    assert at["patterns"] == len(ASKED[7])
+    assert at["bits_bytes_a_row"] < 10 < at["hash_bytes_a_row"]
+    assert at["auto"] in ("hash", "bits")
+    assert at["auto_over_best"] >= 1
