@@ -21,6 +21,7 @@ from querymesh.reproduce.cbr_run import (
     LOTTERY,
     SBR,
     Case,
+    drawing,
     mean_and_error,
     time,
     time_gain,
@@ -119,7 +120,7 @@ def ask(bench: Bench, batch: pa.RecordBatch) -> Queries:
     found = Queries([], [], [])
     batch = batch.slice(0, bench.rows(batch.num_rows, 8_000))
     for number in range(bench.rounds(QUERIES, 2)):
-        case = q2(batch, random_bounds(batch, np.random.default_rng(number)))
+        case = q2(batch, random_bounds(batch, drawing(number)))
         found.answered.append(answer(case))
         if number < bench.rounds(TIMED_QUERIES, 1):
             timing, last = time(case, bench.rounds(3, 1))

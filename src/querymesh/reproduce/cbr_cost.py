@@ -20,7 +20,16 @@ from querymesh.bench.measure import CONTROL, Timing, interleave
 from querymesh.fabric.eddy import EddyRouter
 from querymesh.fabric.routing import Routing
 from querymesh.reproduce.cbr_lab import Bounds, q1, q2, random_bounds
-from querymesh.reproduce.cbr_run import COUNTING, LEARNS, SBR, TIME_CHUNK, TIMING, Case, time
+from querymesh.reproduce.cbr_run import (
+    COUNTING,
+    LEARNS,
+    SBR,
+    TIME_CHUNK,
+    TIMING,
+    Case,
+    drawing,
+    time,
+)
 from querymesh.reproduce.claim import Claim, Result
 
 COSTS_US = (0.0, 100.0, 200.0, 300.0, 400.0, 500.0)
@@ -55,7 +64,7 @@ class Dearer:
 def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[Dearer]:
     """The same stretches of the stream for every cost."""
     batch = batch.slice(0, bench.rows(batch.num_rows, 12_000))
-    bounds = random_bounds(batch, np.random.default_rng(QUERY))
+    bounds = random_bounds(batch, drawing(QUERY))
     states = _states(q2(batch, bounds, 0.0), bench.rounds(MOMENTS, 1))
     rows = bench.rows(STRETCH, 50)
     costs = (0.0, 200.0) if bench.quick else COSTS_US

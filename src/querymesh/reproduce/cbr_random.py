@@ -12,8 +12,6 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from querymesh.bench.case import Bench
 from querymesh.bench.measure import Timing
 from querymesh.fabric.eddy import NO_PAIR, PAIR, PROFILING
@@ -28,6 +26,7 @@ from querymesh.reproduce.cbr_run import (
     SBR,
     Counted,
     count,
+    drawing,
     mean_and_error,
     star_case,
     time,
@@ -143,7 +142,7 @@ def _streams(bench: Bench, joins: int, aggregate: float | None, number: int) -> 
     rows, rounds = bench.rows(ROWS, 6_000), bench.rounds(3, 1)
     found = Streams(joins, aggregate)
     for seed in range(number):
-        rng = np.random.default_rng((joins, round(100 * (aggregate or 0)), seed))
+        rng = drawing(joins, round(100 * (aggregate or 0)), seed)
         matrix = random_selectivities(joins, rng, aggregate)
         found.counted.append(count(star_case(StreamStar(matrix), rows, seed)))
         if seed < TIMED_STREAMS:
