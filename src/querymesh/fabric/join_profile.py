@@ -30,7 +30,8 @@ from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import BoundQuery
+from querymesh.query.model import BoundQuery, Probe
+from querymesh.stats.pooled import with_pooled_costs
 from querymesh.stats.profile import Profile
 
 
@@ -67,6 +68,9 @@ def profile_arrivals(
     profile = timed_profile if timed else untimed_profile
     sample = pa.Table.from_batches([some.rows])
     found, evaluations = profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
+    if timed:
+        probes = [op.index for op in fabric.bound.operators if isinstance(op, Probe)]
+        found = with_pooled_costs(found, probes)
     return found, evaluations + asked
 
 
