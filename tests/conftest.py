@@ -1,28 +1,43 @@
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from querymesh.spark.session import local_session
 
-STARTS_SPARK = ("spark", "demo", "test_cli.py")
-"""Folders and modules whose tests may start a session by themselves."""
+STARTS_SPARK = ("tests/spark/", "tests/demo/", "tests/test_cli.py")
+"""Tests that may start a session by themselves."""
+
+
+@cache
+def needs_spark(module: str) -> bool:
+    """Whether a module, by its path from the project's root, has tests on Spark."""
+    asks = re.compile(r"def \w+\([^)]*\bspark\b")
+    path = Path(__file__).parent.parent / module
+    return module.startswith(STARTS_SPARK) or bool(asks.search(path.read_text(encoding="utf-8")))
+
+
+class OneSession(LoadScopeScheduling):
+    """Two processes share the tests: modules that need Spark go to one of them, so that there is
+    one session; of all others each test goes to who is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if needs_spark(nodeid.partition("::")[0]) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSession:
+    """Asked for by `-n`."""
+    return OneSession(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two processes share the tests: all that need Spark go to one, which begins with them, so that
-    there is one session; the other takes the rest."""
-    here = Path(__file__).parent
-    needing, others = [], []
-    for item in items:
-        needs = item.path.relative_to(here).parts[0] in STARTS_SPARK
-        if needs or "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            needing.append(item)
-        else:
-            others.append(item)
-    items[:] = needing + others
+    """What needs Spark comes first: it takes longest."""
+    items.sort(key=lambda item: not needs_spark(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")
