@@ -93,7 +93,7 @@ def measure(bench: Bench, design: TenStreams) -> Rates:
     step = design.in_window * design.streams
     meshes = train_stream_rivals(subject.join, seen, step=step)
     bench.log(f"  {what}: routes by stream {_route_counts(meshes[QM])}")
-    raced = race_streams(bench, subject, meshes, bench.rounds(7, 1), step)
+    raced = race_streams(bench, subject, meshes, bench.rounds(5, 1), step)
     details = {
         "data": asdict(design),
         "rows": raced.last[QM].metrics.rows_in,
