@@ -250,12 +250,16 @@ class Tuner:
         return work.arrivals * patterns * prices.build + looked
 
     def _cells_us(self, state: _State, plan: BitPlan) -> float:
+        """The same of a bit-address index, in whose order rows are laid out."""
         prices, work = self.prices(), state.workload
         assert work is not None
         partitions = self._partitions(state)
         looked = work.requests * partitions * prices.cell_probe
         visits = visits_us(plan.configuration, work, prices.visit * partitions)
-        return dependent_cost(plan.configuration.bits, work, prices.eq1) + looked + visits
+        laid_out = work.arrivals * prices.move
+        return (
+            dependent_cost(plan.configuration.bits, work, prices.eq1) + looked + visits + laid_out
+        )
 
     def _partitions(self, state: _State) -> float:
         return state.stored / state.largest if state.largest else 1.0
