@@ -131,15 +131,8 @@ class Partition:
         """The same rows, which all came earlier than any row that will probe them."""
         if self.serials is None:
             return self
-        settled = Partition(
-            self.rows,
-            self.keys,
-            self.orders,
-            self.times,
-            bounds=(self.first, self.last),
-            indices=self._indices,
-            cells=self.cells,
-            patterns=self.patterns,
+        settled = self._with(
+            serials=None, indices=self._indices, cells=self.cells, patterns=self.patterns
         )
         settled._order_indices.update(self._order_indices)
         return settled
@@ -169,15 +162,7 @@ class Partition:
 
     def indexed_by(self, cells: BitIndex) -> Partition:
         """The same rows, which lie in the order of this index; others are left behind."""
-        return Partition(
-            self.rows,
-            self.keys,
-            self.orders,
-            self.times,
-            self.serials,
-            bounds=(self.first, self.last),
-            cells=cells,
-        )
+        return self._with(serials=self.serials, cells=cells)
 
     def with_patterns(self, patterns: tuple[Pattern, ...] | None) -> Partition:
         """The same rows, with hash indices of these access patterns only; None for any."""
@@ -188,14 +173,26 @@ class Partition:
             for pattern, index in self._indices.items()
             if patterns is None or pattern in patterns
         }
+        return self._with(serials=self.serials, indices=allowed, patterns=patterns)
+
+    def _with(
+        self,
+        *,
+        serials: Ints | None,
+        indices: Mapping[Pattern, Access] | None = None,
+        cells: BitIndex | None = None,
+        patterns: tuple[Pattern, ...] | None = None,
+    ) -> Partition:
+        """The same rows with other indices, or none."""
         return Partition(
             self.rows,
             self.keys,
             self.orders,
             self.times,
-            self.serials,
+            serials,
             bounds=(self.first, self.last),
-            indices=allowed,
+            indices=indices,
+            cells=cells,
             patterns=patterns,
         )
 

@@ -14,14 +14,14 @@ from querymesh.bench.case import Bench
 from querymesh.bench.measure import Log
 from querymesh.errors import QueryMeshError, SetupError
 from querymesh.optimize.training import known_name
-from querymesh.reproduce import cbr, charts, qm
+from querymesh.reproduce import amri, cbr, charts, qm
 from querymesh.reproduce.qm import Reproduced
 from querymesh.spark.session import local_session
 
 PAPERS: Mapping[str, Mapping[str, Callable[[Bench], Reproduced]] | None] = {
     "qm": qm.FIGURES,
     "cbr": cbr.FIGURES,
-    "amri": None,
+    "amri": amri.FIGURES,
     "om": None,
     "rate": None,
 }
