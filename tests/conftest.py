@@ -4,11 +4,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from querymesh.spark.session import local_session
+
+# Other tests run beside, and kernels may have to be compiled first: no example has a deadline.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 STARTS_SPARK = ("tests/spark/", "tests/demo/", "tests/test_cli.py")
 """Tests that may start a session by themselves."""
