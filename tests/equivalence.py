@@ -298,6 +298,7 @@ def random_route(draw, after):
 ROUTING = {
     "by_cost": [True, False],
     "chunk": [1, 7, 1000],
+    "apart": [True, False],
     "together": [False, True],
     "probability": [0.06, 0.5, 0.9],
     "sample": [2, 10, 150],

@@ -10,10 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eddies import bound_of, content, dependent, run, stream, watched
+from querymesh.cost.mesh import Overheads
+from querymesh.fabric import content as content_module
 from querymesh.fabric.content import ContentRouter
 from querymesh.fabric.eddy import NO_PAIR, PROFILING
 from querymesh.fabric.estimates import Pair
-from querymesh.fabric.routing import PAPER
+from querymesh.fabric.routing import PAPER, Routing
 
 ONE_BY_ONE = replace(PAPER, chunk=1)
 NEVER = replace(ONE_BY_ONE, probability=1e-12)
@@ -471,3 +473,17 @@ def test_operators_whose_place_precedence_fixes_are_not_profiled_where_it_prunes
     run(batch, router)
     assert {event.operator for event in router.learning.events} <= {2, 3}
     assert router.learning.operators == [2, 3]
+
+
+def test_tuples_go_apart_only_where_that_saves_more_than_a_ruster_takes(monkeypatch):
+    batch = stream(np.ones((1000, 2), bool), c=np.zeros(1000, int))
+    ready = [1, 2]
+    merits = np.zeros((2, 1000))
+    merits[0, :900], merits[1, 900:] = 0.5, 0.5
+    chosen = np.argmax(merits, axis=0)
+    router = content(batch, Routing(), "c")
+    monkeypatch.setattr(content_module, "calibrate", lambda: Overheads(1.0, 100.0, 10_000))
+    for cost_us, apart in ((0.01, False), (10.0, True)):
+        router.estimates.cost_us.update({1: cost_us, 2: cost_us})
+        kept = router._worth_it(ready, merits / cost_us, chosen)
+        assert (len(set(kept.tolist())) == 2) == apart

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querymesh.classify.partitions import Codes, Partitions
+from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.content_learning import Learning
 from querymesh.fabric.eddy import NO_PAIR, PAIR, PLAIN, PROFILED, PROFILING, EddyHeard, EddyRouter
 from querymesh.fabric.estimates import Pair
@@ -28,6 +29,10 @@ from querymesh.fabric.router import Heard
 from querymesh.fabric.routing import Routing
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.query.model import Operator
+
+VISIT = 3.0
+"""A ruster on its own way is decided on, visited and heard of: so many times what only moving it
+takes."""
 
 
 class ContentRouter(EddyRouter):
@@ -132,7 +137,25 @@ class ContentRouter(EddyRouter):
         merits = np.stack(
             [np.broadcast_to(self._merit(self._expected(ruster, k), k), rows) for k in ready]
         )
-        return self._grouped(ruster, ready, np.argmax(merits, axis=0))
+        chosen = np.argmax(merits, axis=0)
+        if self.routing.apart and self.routing.by_cost:
+            chosen = self._worth_it(ready, merits, chosen)
+        return self._grouped(ruster, ready, chosen)
+
+    def _worth_it(
+        self, ready: list[int], merits: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The choice, but the common one for tuples that together save less than a ruster takes.
+
+        A tuple that goes to k before j, and not the other way round, saves c_j · c_k · (m_k - m_j)
+        with costs c and merits m: what the first drops, the second need not look at.
+        """
+        common = int(np.argmax(merits.sum(axis=1)))
+        costs = np.array([self.estimates.cost(k) for k in ready])
+        better = merits[chosen, np.arange(len(chosen))] - merits[common]
+        saved_us = np.bincount(chosen, better * costs[chosen] * costs[common], minlength=len(ready))
+        price_us = VISIT * calibrate().ruster_us
+        return np.where(saved_us[chosen] < price_us, common, chosen)
 
     def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
         """The selectivity to expect of each tuple: S by its partition, else W."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.estimates import Estimates
 from querymesh.fabric.lottery import Seed
 from querymesh.fabric.router import Heard, Router
@@ -57,7 +58,9 @@ class EddyRouter(Router):
     ) -> None:
         self.routing = routing
         self.window = routing.chunk
-        self.estimates = Estimates(routing.memory)
+        priced = routing.apart and routing.by_cost
+        visit_us = calibrate().ruster_us if priced else 0.0
+        self.estimates = Estimates(routing.memory, visit_us=visit_us)
         self._rng = np.random.default_rng(seed)
         # Meetings take no visit: the second of two probes sees to their condition.
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}

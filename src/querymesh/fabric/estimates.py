@@ -30,6 +30,9 @@ UNKNOWN = 0.5
 
 LEAST_COST_US = 1e-3
 
+LEAST_SHARE = 0.05
+"""Of what a visit took, at least this was for its tuples."""
+
 COST_MEMORY = 5_000
 """Tuples whose time has a say in a cost: a first chunk, slow as it is, is soon forgotten."""
 
@@ -71,7 +74,10 @@ class Pair:
 
 @dataclass
 class Estimates:
-    """Selectivities and costs by operator index, from 1 on; `seen` are the tuples each has seen."""
+    """Selectivities and costs by operator index, from 1 on; `seen` are the tuples each has seen.
+
+    `visit_us` is what a visit takes however few tuples it has: it is no tuple's cost.
+    """
 
     memory: float
     overall: dict[int, float] = field(default_factory=dict)
@@ -80,6 +86,7 @@ class Estimates:
     pairs: dict[int, Pair] = field(default_factory=dict)
     declared_us: dict[int, float] = field(default_factory=dict)
     """Costs that the user has given, and that are not measured."""
+    visit_us: float = 0.0
 
     def selectivity(self, index: int) -> float:
         """W[l]."""
@@ -98,7 +105,8 @@ class Estimates:
             return
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
-        spent_us = 1e6 * seconds / arrived
+        visit_us = 1e6 * seconds
+        spent_us = max(visit_us - self.visit_us, LEAST_SHARE * visit_us) / arrived
         # Costs hardly change with the data: a longer memory, in which a short run weighs little.
         weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
         self.cost_us[index] = self.cost_us.get(index, 0.0) * (1 - weight) + spent_us * weight

@@ -27,6 +27,8 @@ class Routing:
     - `chunk`: tuples that are decided on the same estimates: fewer follow the data sooner and cost
       more; 1 is tuple by tuple
     - `together`: a whole chunk takes one way, decided for it as a whole (QM § 6.2's batching)
+    - `apart`: tuples leave the rest of their chunk, by their content, only where that saves more
+      time than one more ruster takes; needs `by_cost`
     - `memory`: the weight of what was known when a tuple's outcome is added, CBR's 0.95
 
     Learning, of `cbr`:
@@ -50,6 +52,7 @@ class Routing:
     choice: str = "least"
     chunk: int = 4000
     together: bool = False
+    apart: bool = True
     memory: float = 0.95
     probability: float = 0.06
     sample: int = 150
@@ -91,6 +94,7 @@ class Routing:
 PAPER = Routing(
     by_cost=False,
     chunk=1000,
+    apart=False,
     threshold=0.04,
     evidence=0.0,
     trial_by="calls",
