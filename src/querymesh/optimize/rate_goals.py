@@ -1,0 +1,166 @@
+"""What a plan over streams is chosen for, RBO § 4.1, and the ways to choose it, §§ 4.1 and 4.2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from querymesh.errors import QueryError, did_you_mean
+from querymesh.optimize.rate_curves import Reading, predicted, predicted_until
+from querymesh.optimize.rate_heuristics import rate_estimate, time_estimate
+from querymesh.optimize.rate_plans import Space, best_plan, count_plans, plans
+from querymesh.optimize.rate_query import RateQuery
+from querymesh.optimize.rate_trees import Tree, expected_total, sources, text
+
+
+@dataclass(frozen=True)
+class MostBy:
+    """The most results by a time."""
+
+    time_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.time_s < math.inf:
+            raise QueryError(f"most results by {self.time_s} s: write a time above 0")
+
+
+@dataclass(frozen=True)
+class First:
+    """So many results as soon as possible."""
+
+    results: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.results < math.inf:
+            raise QueryError(f"the first {self.results} results: write a number above 0")
+
+
+@dataclass(frozen=True)
+class Last:
+    """All results as soon as possible."""
+
+
+Goal = MostBy | First | Last
+
+_ROUNDING = 1e-9
+"""The part by which a number of results may be larger than all there are."""
+
+
+class Ranked(NamedTuple):
+    """A plan, and what eq. 3 predicts for the goal: results for `MostBy`, seconds otherwise."""
+
+    tree: Tree
+    value: float
+
+
+class Choice(NamedTuple):
+    """A plan, the prediction for it, how it was chosen and of how many."""
+
+    tree: Tree
+    value: float
+    way: str
+    among: int
+
+
+def achieved(tree: Tree, goal: Goal, reading: Reading = "queue") -> float:
+    """What a plan does for a goal: results by the time (more is better), or the time (less is).
+
+    The time is infinite if windows keep the plan from ever making so many.
+    """
+    match goal:
+        case MostBy(time_s):
+            return predicted(tree, time_s, reading).outputs(time_s)
+        case First(results):
+            check_reachable(tree, goal)
+            curve = predicted_until(tree, results, reading)
+            most = float(curve.made[-1])
+            if results > most * (1 + _ROUNDING):
+                return math.inf
+            return curve.time_of(min(results, most))
+        case Last():
+            check_reachable(tree, goal)
+            curve = predicted(tree, reading=reading)
+            return curve.time_of(curve.total)
+
+
+def check_reachable(tree: Tree, goal: Goal) -> None:
+    """An error if no plan of the query can do it, windows aside."""
+    total = expected_total(tree)
+    if isinstance(goal, First) and goal.results > total * (1 + _ROUNDING):
+        raise QueryError(
+            f"the first {goal.results:g} results are not reached: {total:g} are expected in all. "
+            "Ask for no more than that"
+        )
+    if isinstance(goal, Last):
+        endless = [source.name for source in sources(tree) if source.size == math.inf]
+        if endless:
+            raise QueryError(
+                f"there is no last result: no end is known of {', '.join(endless)}. Ask for the "
+                "first results, or for the most by a time"
+            )
+
+
+def ranked(trees: Iterable[Tree], goal: Goal, reading: Reading = "queue") -> list[Ranked]:
+    """Plans with what eq. 3 predicts for them, best first."""
+    found = [Ranked(tree, achieved(tree, goal, reading)) for tree in trees]
+    return sorted(found, key=lambda each: each.value, reverse=isinstance(goal, MostBy))
+
+
+def choose(
+    query: RateQuery,
+    goal: Goal,
+    way: str = "exact",
+    space: Space | None = None,
+    reading: Reading = "queue",
+) -> Choice:
+    """The plan for a goal.
+
+    `exact` integrates every plan (eq. 3). `local rate` (§ 4.2.1) keeps the plan of the highest rate
+    for each set of streams, and is for the most results by a time. `local time` (§ 4.2.2) takes the
+    plan whose latest part is the earliest, and is for the first results or all of them.
+    """
+    if way not in WAYS:
+        raise QueryError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
+    tree = WAYS[way](query, goal, space or Space(), reading)
+    value = achieved(tree, goal, reading)
+    if value == math.inf:
+        raise QueryError(
+            f"the plan {text(tree)} never makes what is asked, {goal}: its windows let rows go "
+            "before they are met. Ask for fewer results, or for longer windows"
+        )
+    return Choice(tree, value, way, count_plans(query, space))
+
+
+def _exact(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+    return ranked(plans(query, space), goal, reading)[0].tree
+
+
+def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+    if not isinstance(goal, MostBy):
+        raise QueryError(
+            "local rate maximization is for the most results by a time: choose 'local time' for "
+            "the first results or all of them"
+        )
+    return best_plan(query, lambda tree: rate_estimate(tree, goal.time_s), space)
+
+
+def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+    if isinstance(goal, MostBy):
+        raise QueryError(
+            "local time minimization is for the first results or all of them: choose 'local rate' "
+            "for the most results by a time"
+        )
+    # § 4.2.2's `min` compares C_t > C_f and takes the tree of the larger: a slip for C_t < C_f.
+    trees = plans(query, space)
+    check_reachable(trees[0], goal)
+    results = goal.results if isinstance(goal, First) else expected_total(trees[0])
+    return min(trees, key=lambda tree: time_estimate(tree, results))
+
+
+WAYS: Mapping[str, Callable[[RateQuery, Goal, Space, Reading], Tree]] = {
+    "exact": _exact,
+    "local rate": _local_rate,
+    "local time": _local_time,
+}

@@ -1,0 +1,136 @@
+"""RBO's two ways to judge a plan without integrating anything, § 4.2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from querymesh.cost.rates import join_rate, projection_rate, selection_rate
+from querymesh.errors import QueryError
+from querymesh.optimize.rate_trees import (
+    Join,
+    Project,
+    Select,
+    Source,
+    Tree,
+    expected_total,
+    sources,
+    window_s,
+)
+
+
+class Need(NamedTuple):
+    """§ 4.2.2's (P, n, r, t): a point of a plan, the rows it must give out, its rate, the time."""
+
+    tree: Tree
+    rows: float
+    rate: float
+    time_s: float
+
+
+def rate_estimate(tree: Tree, by_s: float) -> float:
+    """Local rate maximization, § 4.2.1: eq. 2 from the leaves up, with t_p / 2 for every t.
+
+    Half of the interval, so that the rate is too high before as much as it is too low after. A
+    stream that ends before t_p counts with its mean rate up to t_p.
+    """
+    return _estimate(tree, by_s, lambda source: min(source.rows_a_second, source.size / by_s))
+
+
+def needs(tree: Tree, results: float) -> list[Need]:
+    """Local time minimization, § 4.2.2: what each point of a plan must give out, and by when.
+
+    Of a join that shall make the share φ of all it can make, each input must bring √φ of what it
+    can bring (Figure 5). The text has √(φ · f_AB · f_BC · |A|) rows of A for A ⋈ (B ⋈ C); only
+    √φ · |A| and √φ · f_BC · |B| · |C| give the results asked for, so that is what holds here. If a
+    stream has no end, the plan can make what comes until there are as many results as asked for.
+
+    The time is n / r. The rate depends on the time; it is that of the time found.
+    """
+    until_s = _enough_s(tree, results)
+    return [*_needs(tree, results, lambda part: _brought(part, until_s))]
+
+
+def time_estimate(tree: Tree, results: float) -> tuple[float, ...]:
+    """The times of all points of a plan, latest first: what § 4.2.2's `max` looks for is the first.
+
+    Of plans whose latest times are the same, as when all wait for one slow stream, that is better
+    whose next latest time is earlier; the paper says nothing about them.
+    """
+    return tuple(sorted((need.time_s for need in needs(tree, results)), reverse=True))
+
+
+def _estimate(tree: Tree, by_s: float, rate: Callable[[Source], float]) -> float:
+    match tree:
+        case Source():
+            return rate(tree)
+        case Select(child, selectivity, cost_s):
+            return selection_rate(_estimate(child, by_s, rate), selectivity, cost_s)
+        case Project(child, cost_s):
+            return projection_rate(_estimate(child, by_s, rate), cost_s)
+        case Join(left, right, selectivity, costs):
+            inputs = _estimate(left, by_s, rate), _estimate(right, by_s, rate)
+            windows_s = window_s(left), window_s(right)
+            return join_rate(*inputs, selectivity, by_s / 2, costs, windows_s)
+
+
+def _needs(tree: Tree, rows: float, brings: Callable[[Tree], float]) -> Iterator[Need]:
+    time_s = _solved(lambda by_s: by_s * _endless(tree, by_s), rows)
+    yield Need(tree, rows, rows / time_s if time_s else _endless(tree, 1.0), time_s)
+    share = rows / brings(tree) if rows else 0.0
+    match tree:
+        case Join(left, right):
+            yield from _needs(left, math.sqrt(share) * brings(left), brings)
+            yield from _needs(right, math.sqrt(share) * brings(right), brings)
+        case Select(child) | Project(child):
+            yield from _needs(child, share * brings(child), brings)
+
+
+def _endless(tree: Tree, by_s: float) -> float:
+    """The estimate as the paper has it, as if no stream ended before the rows needed have come."""
+    return _estimate(tree, by_s, lambda source: source.rows_a_second)
+
+
+def _brought(tree: Tree, until_s: float) -> float:
+    """What a tree can give out of what has come by a time."""
+    match tree:
+        case Source():
+            return (
+                tree.size if until_s == math.inf else min(tree.size, tree.rows_a_second * until_s)
+            )
+        case Select(child, selectivity):
+            return selectivity * _brought(child, until_s)
+        case Project(child):
+            return _brought(child, until_s)
+        case Join(left, right, selectivity):
+            return selectivity * _brought(left, until_s) * _brought(right, until_s)
+
+
+def _enough_s(tree: Tree, results: float) -> float:
+    """From when on enough has come for so many results; without an end if all streams end."""
+    total = expected_total(tree)
+    if results > total * (1 + 1e-9):
+        raise QueryError(
+            f"{results:g} results are not reached: the plan is expected to make {total:g} in all. "
+            "Ask for no more than that"
+        )
+    if all(source.size < math.inf for source in sources(tree)):
+        return math.inf
+    return _solved(lambda until_s: _brought(tree, until_s), results)
+
+
+def _solved(grows: Callable[[float], float], target: float) -> float:
+    """Where a growing function reaches a value, to 12 digits."""
+    if target <= 0:
+        return 0.0
+    high = 1.0
+    while grows(high) < target:
+        high *= 16
+        if high > 1e30:
+            return math.inf
+    low = 0.0
+    while high - low > 1e-12 * high and high > 1e-30:
+        middle = (low + high) / 2
+        low, high = (middle, high) if grows(middle) < target else (low, middle)
+    return high

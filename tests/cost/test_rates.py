@@ -1,0 +1,116 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from querymesh.cost.rates import (
+    FREE,
+    JoinCosts,
+    join_rate,
+    product_rate,
+    projection_rate,
+    selection_rate,
+)
+from querymesh.errors import QueryError
+
+RATE = st.floats(0.1, 1e4)
+COST = st.floats(0, 0.1)
+HASH = JoinCosts("symmetric hash", move_s=0.001, comp_s=9, hash_s=0.002, probe_s=0.003)
+LOOPS = JoinCosts("nested loops", move_s=0.001, comp_s=0.0005, hash_s=9, probe_s=9)
+
+
+def test_figure_1_the_slow_selection_first_gives_half_a_row_a_second():
+    assert selection_rate(selection_rate(500, 0.1, 1 / 50), 0.1, 0) == pytest.approx(0.5)
+
+
+def test_figure_1_the_fast_selection_first_gives_five():
+    assert selection_rate(selection_rate(500, 0.1, 0), 0.1, 1 / 50) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "expected"), [(0, 100), (0.005, 100), (0.01, 100), (0.02, 50), (1, 1)]
+)
+def test_a_projection_keeps_pace_until_a_row_takes_longer_than_the_next_needs_to_come(
+    cost_s, expected
+):
+    assert projection_rate(100, cost_s) == pytest.approx(expected)
+    assert selection_rate(100, 0.3, cost_s) == pytest.approx(0.3 * expected)
+
+
+def test_table_3_symmetric_hash_join_costs_the_same_at_any_time():
+    assert HASH.arrival_s(0.0) == HASH.arrival_s(1e6) == pytest.approx(0.006)
+
+
+def test_table_3_nested_loops_compare_with_all_that_came():
+    seconds, rate = 20, 30
+    assert LOOPS.arrival_s(rate * seconds) == pytest.approx(0.001 + 30 * 20 * 0.0005)
+
+
+def test_an_expensive_predicate_is_paid_on_top():
+    assert JoinCosts(hash_s=0.001, handling_s=0.005).arrival_s(0.0) == pytest.approx(0.006)
+
+
+def test_equation_2_with_less_work_than_time():
+    assert join_rate(50, 100, 0.005, 4, HASH) == pytest.approx(0.005 * 50 * 100 * 4)
+
+
+def test_equation_2_with_more_work_than_time():
+    work = 50 * 0.006 + 500 * 0.006
+    assert work > 1
+    assert join_rate(50, 500, 0.002, 4, HASH) == pytest.approx(0.002 * 50 * 500 * 4 / work)
+
+
+def test_equation_2_with_costs_that_grow():
+    seconds = 10
+    work = 5 * (0.001 + 8 * seconds * 0.0005) + 8 * (0.001 + 5 * seconds * 0.0005)
+    assert work < 1
+    assert join_rate(5, 8, 0.1, seconds, LOOPS) == pytest.approx(0.1 * 5 * 8 * seconds)
+    work = 5 * (0.001 + 8 * 100 * 0.0005) + 8 * (0.001 + 5 * 100 * 0.0005)
+    assert work > 1
+    assert join_rate(5, 8, 0.1, 100, LOOPS) == pytest.approx(0.1 * 5 * 8 * 100 / work)
+
+
+def test_a_product_is_a_join_of_which_every_pair_passes():
+    assert product_rate(3, 4, 5, FREE) == join_rate(3, 4, 1, 5, FREE) == 60
+
+
+@pytest.mark.parametrize("costs", [HASH, LOOPS, FREE])
+def test_a_window_bounds_the_time(costs):
+    windows_s = (7, 7)
+    assert join_rate(5, 8, 0.1, 100, costs, windows_s) == join_rate(5, 8, 0.1, 7, costs)
+    assert join_rate(5, 8, 0.1, 3, costs, windows_s) == join_rate(5, 8, 0.1, 3, costs)
+
+
+def test_half_of_the_results_come_from_either_side_of_two_windows():
+    rate = join_rate(5, 8, 0.1, 100, FREE, (4, 10))
+    assert rate == pytest.approx(0.1 * (5 * 8 * 10 + 8 * 5 * 4) / 2)
+
+
+@given(RATE, RATE, RATE, st.floats(0.1, 100), COST, st.sampled_from(["hash", "loops"]))
+def test_more_input_never_gives_less_output(left, more, right, at_s, cost_s, which):
+    costs = (
+        JoinCosts(hash_s=cost_s)
+        if which == "hash"
+        else JoinCosts("nested loops", move_s=cost_s, comp_s=cost_s)
+    )
+    rate = join_rate(left, right, 0.01, at_s, costs)
+    assert join_rate(left + more, right, 0.01, at_s, costs) >= rate * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("name", ["move_s", "comp_s", "hash_s", "probe_s", "handling_s"])
+@pytest.mark.parametrize("cost_s", [-1, math.nan, math.inf])
+def test_costs_below_zero_are_refused(name, cost_s):
+    with pytest.raises(QueryError, match=f"{name} of a join costs {cost_s} s"):
+        JoinCosts(**{name: cost_s})
+
+
+def test_other_bad_input_is_refused():
+    with pytest.raises(QueryError, match="did you mean 'nested loops'"):
+        JoinCosts("nested loop")
+    with pytest.raises(QueryError, match="a projection costs -1"):
+        projection_rate(1, -1)
+    with pytest.raises(QueryError, match="a selection costs -1"):
+        selection_rate(1, 0.5, -1)
+    with pytest.raises(QueryError, match="selectivity 2"):
+        join_rate(1, 1, 2, 1, FREE)

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from querymesh.cost.plan_tree import (
+    Aggregate,
+    Arrivals,
+    Join,
+    Projection,
+    Selection,
+    plan_text,
+    streams_of,
+)
+from querymesh.cost.utility import (
+    Costs,
+    Statistics,
+    Weights,
+    capped_costs,
+    operator_costs,
+    plan_costs,
+    utility,
+)
+from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
+
+FIGURE_2 = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=1.0)
+P1 = Selection(("o2",), 50, Selection(("o1",), 500, Arrivals("s")))
+P2 = Selection(("o1",), 500, Selection(("o2",), 50, Arrivals("s")))
+
+RATE = st.floats(0.1, 1e4)
+SHARE = st.just(0.0) | st.floats(1e-9, 1)
+TPR = st.floats(10, 1e6)
+
+
+def test_section_3_2_rates_and_memory_of_both_plans():
+    assert capped_costs(P1, FIGURE_2) == (5.0, 775.0)
+    assert capped_costs(P2, FIGURE_2) == (2.5, 575.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "utils", "better"),
+    [(Weights(0.1, 0.9), (697.52, 517.54), P2), (Weights(20_000, 2), (5550, 9150), P1)],
+)
+def test_section_3_2_weights_choose_the_plan(weights, utils, better):
+    costs = [float(utility(capped_costs(plan, FIGURE_2), weights)) for plan in (P1, P2)]
+    assert costs == pytest.approx(utils)
+    assert (P1, P2)[int(np.argmin(costs))] is better
+
+
+def test_section_4_1_gives_other_numbers_for_the_same_example():
+    first, second = plan_costs(P1, FIGURE_2), plan_costs(P2, FIGURE_2)
+    assert first == (25.0, (500 * 500 / 500 + 250) + (250 * 250 / 50 + 25))
+    assert second == (25.0, (500 * 500 / 50 + 50) + (50 * 50 / 500 + 25))
+
+
+def test_section_3_2_has_no_joins():
+    join = Join(("j",), 1, 1, Arrivals("s"), Arrivals("t"))
+    with pytest.raises(UnsupportedError, match="plan_costs knows all"):
+        capped_costs(join, FIGURE_2)
+
+
+def test_section_4_1_each_operator_by_hand():
+    known = Statistics({"L": 100.0, "R": 300.0}, {"p": 0.2, "j": 0.01}, window_s=2.0)
+    selected = Selection(("p",), 1000, Arrivals("L"))
+    joined = Join(("j",), 50, 25, selected, Projection("c", 500, Arrivals("R")))
+    root, join, selection, projection = operator_costs(Aggregate("sum", 400, joined), known)
+    assert selection[1:] == (20.0, 100 * 100 * 2 / 1000, 40.0)
+    assert projection[1:] == (300.0, 300 * 300 * 2 / 500, 600.0)
+    busy = 20 / 50 + 300 / 25
+    rate = 0.01 * 20 * 300 * 2 / busy
+    assert join[1:] == pytest.approx((rate, 160 * 2 * busy / 2, rate * 2))
+    assert root[1:] == pytest.approx((400 / (rate * 2), rate * rate * 2 / 400, 400 / rate))
+    costs = plan_costs(Aggregate("sum", 400, joined), known)
+    assert costs.rate == root.rate
+    assert costs.memory == pytest.approx(
+        sum(each.memory for each in (root, join, selection, projection))
+    )
+
+
+def test_a_join_of_equally_fast_sides_waits_as_its_mean_rate_says():
+    known = Statistics({"L": 100.0, "R": 300.0}, {"j": 0.01}, window_s=1.0)
+    (join,) = operator_costs(Join(("j",), 3000, 3000, Arrivals("L"), Arrivals("R")), known)
+    assert join.input_buffer == pytest.approx(200 * 200 / 3000)
+
+
+def orders(tpr_select, tpr_project, keeps=1.0):
+    stream = Arrivals("s")
+    first = Projection("p", tpr_project, Selection(("a",), tpr_select, stream), keeps)
+    second = Selection(("a",), tpr_select, Projection("p", tpr_project, stream, keeps))
+    return first, second
+
+
+@given(RATE, SHARE, TPR, TPR, st.floats(0.1, 600))
+def test_by_section_4_1_a_projection_never_pays_before_a_selection(rate, share, fast, slow, window):
+    known = Statistics({"s": rate}, {"a": share}, window)
+    first, second = (plan_costs(plan, known) for plan in orders(fast, slow))
+    assert first.rate == second.rate
+    assert first.memory <= second.memory * (1 + 1e-12)
+
+
+def test_a_projection_that_keeps_little_pays_before_a_selection_that_drops_little():
+    for share, better in ((0.1, 0), (0.9, 1)):
+        known = Statistics({"s": 500.0}, {"a": share}, 1.0)
+        memory = [float(plan_costs(plan, known).memory) for plan in orders(4e5, 5e5, keeps=0.4)]
+        assert int(np.argmin(memory)) == better
+
+
+@given(
+    st.lists(st.tuples(RATE, RATE, SHARE), min_size=1, max_size=5),
+    st.tuples(TPR, TPR, TPR),
+    st.floats(0.1, 60),
+)
+def test_many_points_cost_what_each_costs_alone(points, rates, window):
+    left = Selection(("a",), rates[0], Arrivals("L"))
+    plan = Aggregate("m", rates[2], Join(("j",), rates[1], rates[2], left, Arrivals("R")))
+    columns = np.array(points).T
+    together = Statistics({"L": columns[0], "R": columns[1]}, {"a": columns[2], "j": 0.1}, window)
+    utils = utility(plan_costs(plan, together), Weights(0.4, 0.6))
+    for (one, other, share), utils_together in zip(points, utils, strict=True):
+        alone = Statistics({"L": one, "R": other}, {"a": share, "j": 0.1}, window)
+        assert utility(plan_costs(plan, alone), Weights(0.4, 0.6)) == pytest.approx(utils_together)
+
+
+def test_nothing_comes_of_nothing():
+    silent = Statistics({"L": 0.0, "R": 0.0}, {"j": 0.5}, 1.0)
+    plan = Aggregate("m", 10, Join(("j",), 10, 10, Arrivals("L"), Arrivals("R")))
+    assert plan_costs(plan, silent) == (0.0, 0.0)
+    assert utility(plan_costs(plan, silent), Weights(1, 1)) == np.inf
+    assert utility(plan_costs(plan, silent), Weights(0, 1)) == 0.0
+
+
+def test_a_stream_as_it_is_costs_no_memory():
+    assert plan_costs(Arrivals("s"), FIGURE_2) == (500.0, 0.0)
+
+
+@pytest.mark.parametrize("weights", [(-1, 1), (1, -0.1), (float("nan"), 1), (float("inf"), 0)])
+def test_a_weight_below_zero_or_without_a_value_is_refused(weights):
+    with pytest.raises(QueryMeshError, match="finite number from 0 on"):
+        Weights(*weights)
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(QueryMeshError, match="every plan would cost the same"):
+        Weights(0, 0)
+
+
+def test_what_is_not_known_is_named():
+    with pytest.raises(TrainingError, match=r"arrival rate of t is not known.*Known: s"):
+        plan_costs(Arrivals("t"), FIGURE_2)
+    with pytest.raises(TrainingError, match=r"selectivity of o3 is not known.*Known: o1, o2"):
+        plan_costs(Selection(("o3",), 1, Arrivals("s")), FIGURE_2)
+
+
+def test_statistics_are_numbers_from_zero_on():
+    with pytest.raises(TrainingError, match="arrival rate of s"):
+        Statistics({"s": -1.0}, {}, 1.0)
+    with pytest.raises(TrainingError, match="selectivity of p"):
+        Statistics({}, {"p": np.array([0.5, np.nan])}, 1.0)
+    with pytest.raises(QueryMeshError, match="longer than 0 seconds"):
+        Statistics({}, {}, 0.0)
+
+
+def test_operators_are_checked_when_they_are_built():
+    with pytest.raises(QueryMeshError, match="selection processes more than 0"):
+        Selection(("a",), 0, Arrivals("s"))
+    with pytest.raises(QueryMeshError, match="join processes more than 0"):
+        Join(("a",), 1, float("nan"), Arrivals("s"), Arrivals("t"))
+    with pytest.raises(QueryMeshError, match=r"at most 1, not 1\.5"):
+        Projection("p", 1, Arrivals("s"), keeps=1.5)
+
+
+def test_a_plan_is_written_in_the_papers_signs():
+    joined = Join(("a",), 1, 1, Selection(("b",), 1, Arrivals("TCP")), Arrivals("UDP"))
+    plan = Aggregate("m", 1, Join(("c",), 1, 1, joined, Projection("p", 1, Arrivals("SF"))))
+    assert plan_text(plan) == "Ω(((σ(TCP) ⋈ UDP) ⋈ π(SF)))"
+    assert [*streams_of(plan)] == ["TCP", "UDP", "SF"]
+
+
+@given(st.floats(0.1, 100), st.floats(1, 1e4), st.floats(0.1, 100), st.floats(1, 1e4))
+def test_one_weight_alone_chooses_by_one_cost_alone(rate, memory, other_rate, other_memory):
+    one = Costs(np.array(rate), np.array(memory))
+    other = Costs(np.array(other_rate), np.array(other_memory))
+    by_rate = [utility(costs, Weights(1, 0)) for costs in (one, other)]
+    by_memory = [utility(costs, Weights(0, 1)) for costs in (one, other)]
+    assert (by_rate[0] < by_rate[1]) <= (rate > other_rate)
+    assert (by_memory[0] < by_memory[1]) == (memory < other_memory)

@@ -1,0 +1,110 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.stats.histogram import Histogram, JoinSelectivity, join_selectivity
+
+
+def true_selectivity(left, right):
+    one, other = Counter(left), Counter(right)
+    return sum(one[value] * other[value] for value in one) / (len(left) * len(right))
+
+
+VALUES = st.lists(st.integers(0, 12), min_size=1, max_size=60)
+
+
+@given(VALUES, VALUES)
+def test_with_every_value_alone_the_selectivity_is_exact(left, right):
+    # Twice each, since a value seen once is never alone.
+    one, other = (Histogram.of([*each, *each], singles=13) for each in (left, right))
+    assert join_selectivity(one, other) == pytest.approx(true_selectivity(left, right))
+
+
+@given(VALUES, VALUES, st.integers(0, 5), st.integers(1, 5))
+def test_a_selectivity_is_a_share_and_the_same_from_both_sides(left, right, singles, ranges):
+    one, other = (Histogram.of(each, singles, ranges) for each in (left, right))
+    assert one.counts.sum() + one.rows.sum() == one.total == len(left)
+    assert 0 <= join_selectivity(one, other) <= 1
+    assert join_selectivity(one, other) == pytest.approx(join_selectivity(other, one))
+
+
+def test_skewed_keys_are_estimated_to_a_tenth():
+    rng = np.random.default_rng(0)
+    left, right = rng.zipf(1.6, 20_000) % 5000, rng.zipf(1.4, 20_000) % 5000
+    estimate = join_selectivity(Histogram.of(left), Histogram.of(right))
+    assert estimate == pytest.approx(true_selectivity(left, right), rel=0.1)
+
+
+def test_even_keys_and_ranges_that_overlap_in_part_are_estimated_to_a_tenth():
+    rng = np.random.default_rng(1)
+    left, right = rng.integers(0, 1000, 20_000), rng.integers(600, 1600, 20_000)
+    few = {"singles": 4, "ranges": 16}
+    estimate = join_selectivity(Histogram.of(left, **few), Histogram.of(right, **few))
+    assert estimate == pytest.approx(true_selectivity(left, right), rel=0.1)
+
+
+def test_ranges_apart_join_nothing():
+    assert join_selectivity(Histogram.of([1, 2, 3]), Histogram.of([10, 20, 30])) == 0.0
+
+
+def test_texts_join_by_equality_and_nulls_join_nothing():
+    left, right = ["a", "a", "b", "b", None], ["a", "a", "c", "c"]
+    one, other = Histogram.of(left), Histogram.of(right)
+    assert (one.total, other.total) == (4, 4)
+    assert join_selectivity(one, other) == pytest.approx(2 * 2 / 16)
+    assert Histogram.of([1.0, math.nan, 1.0]).total == 2
+    assert join_selectivity(Histogram.of([]), other) == 0.0
+
+
+def test_memory_is_bounded_by_singles_and_ranges():
+    many = Histogram.of(np.random.default_rng(2).integers(0, 100_000, 50_000), 10, 20)
+    assert len(many.singles) <= 10
+    assert len(many.rows) <= 20
+
+
+KEYS = np.repeat(np.arange(10), 5)
+
+
+def test_a_selectivity_is_estimated_anew_only_past_the_threshold():
+    join = JoinSelectivity(threshold=0.2)
+    assert join.observe(0.1, KEYS, KEYS)
+    assert join.estimate == pytest.approx(0.1)
+    assert not join.observe(0.11, KEYS % 5, KEYS % 5)
+    assert not join.observe(None, KEYS % 5, KEYS % 5)
+    assert join.estimate == pytest.approx(0.1)
+    assert join.observe(0.2, KEYS % 5, KEYS % 5)
+    assert join.estimate == pytest.approx(0.2)
+    assert join.estimated == 2
+
+
+def test_a_histogram_that_is_itself_off_is_not_made_in_every_round():
+    join = JoinSelectivity(threshold=0.1)
+    for _ in range(20):
+        join.observe(0.5, KEYS, KEYS)
+    assert join.estimated == 1
+    join.observe(0.8, KEYS, KEYS)
+    assert join.estimated == 2
+
+
+def test_what_is_assumed_holds_until_there_are_windows():
+    with pytest.raises(TrainingError, match="pass assumed"):
+        _ = JoinSelectivity().estimate
+    join = JoinSelectivity(assumed=0.3)
+    assert not join.observe(None, [], [])
+    assert join.estimate == 0.3
+    assert join.observe(None, KEYS, KEYS)
+    assert join.estimate == pytest.approx(0.1)
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(QueryMeshError, match="threshold"):
+        JoinSelectivity(threshold=-1)
+    with pytest.raises(TrainingError, match="from 0 to 1"):
+        JoinSelectivity(assumed=2)
+    with pytest.raises(QueryMeshError, match="1 or more ranges"):
+        Histogram.of([1], ranges=0)
