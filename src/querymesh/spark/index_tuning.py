@@ -104,6 +104,7 @@ class IndexTuning:
             return [f"indices are chosen anew: {problem}"]
         for alias, plan in self._told.common.items():
             self._common.start_with(alias, plan)
+            self._uses[alias].plan = plan
         return []
 
     def receive(self, report: JoinReport) -> None:
