@@ -156,8 +156,8 @@ def test_lab_readings_become_a_stream_and_ten_partners(tmp_path):
 
 
 def test_a_paper_that_is_not_built_yet_is_named_and_so_are_those_there_are():
-    with pytest.raises(QueryMeshError, match=r"'amri' are not built yet\. There are: qm"):
-        papers.reproduce("amri", True, None, print)
+    with pytest.raises(QueryMeshError, match=r"'om' are not built yet\. There are: qm"):
+        papers.reproduce("om", True, None, print)
     with pytest.raises(QueryMeshError, match="unknown paper 'qn'"):
         papers.reproduce("qn", True, None, print)
     with pytest.raises(QueryMeshError, match="unknown figure '14'"):

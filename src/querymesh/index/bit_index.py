@@ -41,6 +41,9 @@ _ROWS_FOR_TABLE = 256
 """Fewer rows tell too little of how values are spread."""
 
 
+_ONE = np.ones(1, np.int64)
+
+
 @dataclass(frozen=True)
 class BitIndex:
     """The buckets of a partition whose rows lie in their order.
@@ -192,6 +195,17 @@ class Visit:
             found.filled,
         )
         return Place(row, slot), looked
+
+
+def scan(request: Request, keys: Sequence[Ints], rows: int) -> Visit:
+    """All rows as one bucket, for any partition."""
+    compared = [(keys[j], codes) for j, codes in zip(request.pattern, request.codes, strict=True)]
+    first_two = (compared + [(NO_INTS, NO_INTS)] * 2)[:2]
+    nowhere = np.zeros(len(request), np.int64)
+    offsets = np.array([0, rows], np.int32)
+    return Visit(
+        nowhere, _ONE, np.zeros(1, np.int64), first_two, offsets, frozenset(request.pattern[2:])
+    )
 
 
 def build(

@@ -35,12 +35,14 @@ class Indexing:
     - `assessment`: how access patterns are counted (AMRI § 5): "sria", "csria", "dia",
       "cdia-random", "cdia-highest"
     - `threshold`, `error`: θ, the frequency from which a pattern matters, and ε, by which its count
-      may be off
+      may be off. The paper has .1 and .05; a pattern of one attribute, rare as it is, may cost more
+      than all others
     - `schedule`: when (§ 7): "continuous", "periodic", "triggered", "hybrid", "never"
     - `window`, `every`: search requests that an assessment lasts, and between two looks at how many
       requests each state gets
     - `steps`: micro-batches (in a batch job, Arrow batches) that an assessment lasts at least: the
       tuples of one go much the same ways
+    - `worth`: the share of its cost that another configuration must save to be taken
     - `visits`: count what it takes to come to a bucket, which the paper's eq. 1 leaves out
     - `migration`: what happens to rows stored already (§ 8): "nothing", "all", "partial"
     """
@@ -51,20 +53,23 @@ class Indexing:
     adaptive: bool = True
     first: int = 5_000
     assessment: str = "cdia-highest"
-    threshold: float = 0.1
-    error: float = 0.05
-    schedule: str = "hybrid"
+    threshold: float = 0.01
+    error: float = 0.005
+    schedule: str = "continuous"
     window: int = 60_000
     every: int = 100_000
+    worth: float = 0.05
     steps: int = 5
     visits: bool = True
-    migration: str = "nothing"
+    migration: str = "all"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _known("assessment", self.assessment, list(ASSESSMENTS))
         _known("schedule", self.schedule, list(SCHEDULES))
         _known("migration", self.migration, list(MIGRATIONS))
+        if not 0 <= self.worth < 1:
+            raise QueryMeshError(f"Indexing(worth={self.worth}): a share from 0 to below 1")
         for name in ("first", "window", "every", "steps"):
             if getattr(self, name) < 1:
                 raise QueryMeshError(f"Indexing({name}={getattr(self, name)}): give at least 1")

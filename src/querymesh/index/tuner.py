@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import thread_time
 from typing import NamedTuple
 
 from querymesh.cost.index_cost import Workload, dependent_cost, split_ranges
@@ -123,7 +123,7 @@ class Tuner:
         """Take in what states did; tell what changes in their plans."""
         if not self.chooses:
             return []
-        started = perf_counter()
+        started = thread_time()
         assessed = self._schedule.assessing
         served: dict[str, int] = {}
         for name, load in loads.items():
@@ -155,7 +155,7 @@ class Tuner:
             state.assessment.reset()
             state.arrived = 0
         self.changes += changes
-        self.seconds += perf_counter() - started
+        self.seconds += thread_time() - started
         return changes
 
     def _as_of_steps(self, served: Mapping[str, int]) -> dict[str, int]:
@@ -186,11 +186,22 @@ class Tuner:
             new = self._within_budget(self.settings.budget)
         changes = []
         for each, plan in new.items():
-            if plan != self.plans[each]:
+            if self._is_worth_it(each, plan):
                 seen = self.frequencies[each]
                 changes.append(Change(self.requests, each, self.plans[each], plan, why, seen))
                 self.plans[each] = plan
         return changes
+
+    def _is_worth_it(self, name: str, plan: Plan) -> bool:
+        """Whether a plan is better than the one there is by the share that a change must save."""
+        old, state = self.plans[name], self._states[name]
+        if plan == old or not (isinstance(old, BitPlan) and isinstance(plan, BitPlan)):
+            return plan != old
+        most = self._bits(state)
+        if old.configuration.total > most:
+            return True
+        had, has = (self._cells_us(state, each) for each in (old, plan))
+        return has < (1 - self.settings.worth) * had
 
     def _spread(self, name: str) -> dict[Pattern, float]:
         """Frequencies for eq. 1, which knows equality alone."""

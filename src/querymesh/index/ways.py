@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from querymesh.index.access import Access
-from querymesh.index.bit_index import Visit
+from querymesh.index.bit_index import Visit, scan
 from querymesh.index.codes import Ints
 from querymesh.index.order_index import Ranges
 from querymesh.index.partition import Partition
@@ -86,9 +86,13 @@ def _by_order(partition: Partition, request: Request) -> Way:
 
 
 def _scan(partition: Partition, request: Request) -> Way:
-    everything = Ranges.everything(len(request), len(partition))
-    checks = _equal(partition, request, request.pattern)
-    return Way(everything, request, checks + _ordered(partition, request.comparisons))
+    """All rows; attributes that are specified are compared as they are come to."""
+    compared = _ordered(partition, request.comparisons)
+    if not request.pattern:
+        return Way(Ranges.everything(len(request), len(partition)), request, compared)
+    everything = scan(request, partition.keys, len(partition))
+    checks = _equal(partition, request, everything.unchecked)
+    return Way(everything, request, checks + compared)
 
 
 def _equal(partition: Partition, request: Request, which: Collection[int]) -> list[Check]:

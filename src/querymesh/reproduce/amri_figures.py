@@ -9,19 +9,19 @@ from querymesh.bench.case import Bench
 from querymesh.reproduce.amri_rivals import (
     AMRI,
     EACH,
-    EXACT,
     FIGURE_8,
     FIGURE_10,
     FIXED,
     FORESEEN,
     HASHES,
+    OWN,
     amri,
     each_pattern,
-    exact,
     fixed,
     foreseen,
     hash_name,
     hashes,
+    own,
     settings,
     synthetic,
 )
@@ -63,9 +63,10 @@ def ours(found: Race, figure: str, one: str, other: str) -> list[Result]:
 
 def less_state(found: Race, figure: str, other: str) -> Result:
     """State bytes of AMRI by those of a rival."""
-    own, theirs = (found.runs[name][-1].state_bytes for name in (AMRI, other))
-    claim = Claim("amri", figure, f"{AMRI} to {other}: state bytes", None, "×", "less")
-    return Result(claim, own / theirs, None, "", {"bytes": {AMRI: own, other: theirs}})
+    claim = Claim(
+        "amri", figure, f"{AMRI} to {other}: state bytes", None, "×", "less", whose="project"
+    )
+    return Result(claim, found.state(AMRI, other), None, "", found.details())
 
 
 def assessments(bench: Bench) -> tuple[Race, list[Result]]:
@@ -117,7 +118,7 @@ def against_others(bench: Bench) -> tuple[Race, list[Result]]:
     """9b: against the fixed bitmap and the best number of hash indices."""
     paper = settings(FIGURE_8, bench.quick)
     others = [hashes(paper, n) for n in _few_counts(bench)]
-    rivals = [fixed(), foreseen(), *others, each_pattern(), exact(paper)]
+    rivals = [fixed(), foreseen(), *others, each_pattern(), own(paper)]
     found = race(bench, synthetic("all", bench.quick), [amri(paper), *rivals])
     return found, against(found, "9b", [hash_name(n) for n in _few_counts(bench)], 1.75, 1.93)
 
@@ -128,7 +129,7 @@ def against(
     """AMRI against the fixed bitmap, the best hash configuration, and what we do by default."""
     best = found.best(counts)
     rows = produced(found, figure, AMRI, FIXED, over_fixed)
-    for one, other in ((EXACT, FIXED), (AMRI, FORESEEN), (EXACT, FORESEEN)):
+    for one, other in ((OWN, FIXED), (AMRI, FORESEEN), (OWN, FORESEEN)):
         rows += ours(found, figure, one, other)
     rows += produced(found, figure, AMRI, best, over_hash, f"AMRI over the best hash ({best})")
     rows += ours(found, figure, AMRI, EACH)
@@ -149,12 +150,12 @@ def adapting(bench: Bench, name: str) -> tuple[Race, list[Result]]:
     """10b to 10e: against the best number of adaptive hash indices."""
     paper = settings(FIGURE_10, bench.quick)
     counts = _few_counts(bench)
-    rivals = [fixed(), *(hashes(paper, n) for n in counts), exact(paper)]
+    rivals = [fixed(), *(hashes(paper, n) for n in counts), own(paper)]
     found = race(bench, synthetic(name, bench.quick), [amri(paper), *rivals])
     best = found.best([hash_name(n) for n in counts])
     called = f"{name}: AMRI over the best hash ({best})"
     rows = produced(found, ADAPTING[name], AMRI, best, GAINS[name], called)
-    for each in (AMRI, EXACT):
+    for each in (AMRI, OWN):
         rows += ours(found, ADAPTING[name], each, FIXED)
     return found, rows
 

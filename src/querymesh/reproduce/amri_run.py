@@ -54,14 +54,15 @@ class Contender:
 
 @dataclass
 class Run:
-    """What one run did; after each step, `curve` has (processor seconds, results), and `looked`
-    (probes, comparisons). State and index bytes are those of all states together, at their peak."""
+    """What one run did; after each step, `curve` has (processor seconds, results), `looked`
+    (probes, comparisons), and `state_bytes` what all states together took. `index_bytes` is the
+    most that their indices did."""
 
     curve: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
     looked: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     complete: bool = True
     tuples: int = 0
-    state_bytes: int = 0
+    state_bytes: list[int] = field(default_factory=lambda: [0])
     index_bytes: int = 0
     tuning_seconds: float = 0.0
     changes: int = 0
@@ -95,7 +96,7 @@ class Run:
             "complete": self.complete,
             "probes_per_tuple": round(self.probes / max(self.tuples, 1), 2),
             "comparisons_per_probe": round(self.compared(), 2),
-            "state_bytes": self.state_bytes,
+            "state_bytes": max(self.state_bytes),
             "index_bytes": self.index_bytes,
             "tuning_percent": round(100 * self.tuning_seconds / max(self.cpu_seconds, 1e-9), 2),
             "changes": self.changes,
@@ -171,7 +172,7 @@ def _run(
         stems = fabric.streams.values()
         run.looked.append((sum(s.probes for s in stems), sum(s.comparisons for s in stems)))
         run.tuples += sum(batch.num_rows for batch in step.values())
-        run.state_bytes = max(run.state_bytes, sum(stem.nbytes for stem in stems))
+        run.state_bytes.append(sum(stem.nbytes for stem in stems))
         run.index_bytes = max(run.index_bytes, sum(stem.index_bytes for stem in stems))
         started = process_time()
         forget(fabric, horizon)
@@ -205,9 +206,17 @@ class Race:
 
     def fewer(self, one: str, other: str) -> float:
         """Comparisons per probe of another by those of one, as far as both came."""
-        a, b = self.runs[one][-1], self.runs[other][-1]
-        steps = min(len(a.looked), len(b.looked)) - 1
+        a, b, steps = self._both(one, other)
         return b.compared(steps) / max(a.compared(steps), 1e-9)
+
+    def state(self, one: str, other: str) -> float:
+        """Peak state bytes of one by those of another, as far as both came."""
+        a, b, steps = self._both(one, other)
+        return max(a.state_bytes[: steps + 1]) / max(b.state_bytes[: steps + 1])
+
+    def _both(self, one: str, other: str) -> tuple[Run, Run, int]:
+        a, b = self.runs[one][-1], self.runs[other][-1]
+        return a, b, min(len(a.looked), len(b.looked)) - 1
 
     def details(self) -> dict[str, Any]:
         """What every contender did."""

@@ -13,12 +13,14 @@ from querymesh.reproduce.amri_rivals import (
     AMRI,
     FIGURE_8,
     FORESEEN,
+    OWN,
     QUICK,
     STEP_ROWS,
     amri,
     exact,
     fixed,
     foreseen,
+    own,
     shorter,
     sooner,
 )
@@ -57,4 +59,6 @@ def _contenders(by: int) -> list[Contender]:
         exact(paper),
         amri(paper, f"{AMRI}, {counts}, {moved}", **every),
         amri(paper, f"{AMRI}, {counts}, {moved}, continuous", **every, schedule="continuous"),
+        own(paper),
+        Contender(f"{OWN}, but nothing", "amri", replace(own(paper).settings, migration="nothing")),
     ]
