@@ -52,7 +52,7 @@ class Indexing:
     hashes: int | None = None
     adaptive: bool = True
     first: int = 5_000
-    assessment: str = "cdia-highest"
+    assessment: str = "sria"
     threshold: float = 0.01
     error: float = 0.005
     schedule: str = "continuous"
