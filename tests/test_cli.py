@@ -48,7 +48,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def invoke(*words: str | Path) -> Result:
-    return CliRunner().invoke(cli.app, [str(word) for word in words])
+    # Wide enough that no path is broken over two lines.
+    return CliRunner(env={"COLUMNS": "250"}).invoke(cli.app, [str(word) for word in words])
 
 
 def inputs(folder: Path, option: str = "--input") -> list[str]:

@@ -22,7 +22,7 @@ from querymesh.spark.eddy_source import EddySource
 from querymesh.spark.eddy_states import EddyStates
 from querymesh.spark.reports import Report
 
-QUICK = qm.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls")
+QUICK = qm.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
 LOOK_UP = """SELECT s.id, s.a, t.region, t.weight FROM Src s, Sectors t
              WHERE s.g = t.g AND is_even(s.a) AND t.weight < s.a AND s.ok"""
