@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querymesh.cost.index_cost import Prices, Workload, dependent_cost
+from querymesh.index.all_at_once import best_by_total
 from querymesh.index.configuration import Configuration
 from querymesh.index.partition import Partition
 from querymesh.index.placing import openings, place, visits_us
 from querymesh.index.plan import BitPlan
 from querymesh.index.request import Request
-from querymesh.index.selection import best_bits
+from querymesh.index.selection import all_bits, best_bits
 
 PRICES = Prices(0.001, 0.001)
 PATTERNS = st.sets(st.integers(0, 2), min_size=1).map(lambda some: tuple(sorted(some)))
@@ -72,3 +73,13 @@ def test_nothing_to_index_is_placed_as_well():
     assert place(workload({(0,): 1.0}), PRICES, 1, 1, 0, 0.01).total == 0
     with pytest.raises(ValueError, match="bits"):
         Configuration((21,), 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(PATTERNS, st.floats(0.05, 1), min_size=1), st.integers(0, 7))
+def test_trying_all_at_once_finds_what_trying_one_by_one_finds(frequencies, bits):
+    asked = workload(frequencies)
+    found = best_by_total(asked, PRICES, 3, bits)
+    for most, each in enumerate(found):
+        assert each.bits == all_bits(asked, PRICES, 3, most).bits
+        assert each.cost == pytest.approx(dependent_cost(each.bits, asked, PRICES))

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from querymesh.cost.index_cost import Pattern, Prices, Workload
+from querymesh.index.all_at_once import are_few, best_by_total
 from querymesh.index.configuration import Configuration, in_sequence
-from querymesh.index.selection import best_bits
+from querymesh.index.selection import Selected, best_bits
 
 _TRIED = 4
 """Sequences of so many attributes are all tried; of more, they go by how often they are asked."""
@@ -54,8 +55,7 @@ def place(
     takes in all partitions."""
     best: tuple[float, Configuration] | None = None
     tried: set[tuple[int, ...]] = set()
-    for most in range(bits, max(bits - _FEWER_BITS, 0) - 1, -1):
-        selected = best_bits(workload, prices, attributes, most)
+    for selected in _candidates(workload, prices, attributes, bits):
         if selected.bits in tried:
             continue
         tried.add(selected.bits)
@@ -65,6 +65,15 @@ def place(
                 best = cost, configuration
     assert best is not None
     return best[1]
+
+
+def _candidates(workload: Workload, prices: Prices, attributes: int, bits: int) -> list[Selected]:
+    """The best bits for each number of them that is tried, most first."""
+    fewest = max(bits - _FEWER_BITS, 0)
+    if are_few(attributes, bits):
+        return best_by_total(workload, prices, attributes, bits)[fewest:][::-1]
+    numbers = range(bits, fewest - 1, -1)
+    return [best_bits(workload, prices, attributes, number) for number in numbers]
 
 
 def _sequences(bits: Sequence[int], keys: int, workload: Workload) -> list[Configuration]:

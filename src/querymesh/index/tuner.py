@@ -30,6 +30,13 @@ ONE_SIDED = 0.5
 """The share of an attribute's cells that a comparison is taken to leave."""
 
 
+SAME = 0.02
+"""Access patterns whose shares differ by less than this in all are the same."""
+
+ALIKE = 1.25
+"""And states whose sizes differ by a smaller factor."""
+
+
 class Attributes(NamedTuple):
     """How many join attributes of a state are compared for equality, and how many by order."""
 
@@ -175,8 +182,10 @@ class Tuner:
 
     def _choose(self, name: str, counted: Assessment, why: str) -> list[Change]:
         """Choose a state's plan anew; with a budget, bits may move to it from other states."""
-        state = self._states[name]
-        self.frequencies[name] = counted.result()
+        state, seen = self._states[name], counted.result()
+        if state.workload is not None and self._is_the_same(state, self.frequencies[name], seen):
+            return []
+        self.frequencies[name] = seen
         arrived = max(state.arrived, 1)
         state.workload = Workload(
             arrived, counted.requests, state.stored / arrived, self._spread(name)
@@ -187,10 +196,19 @@ class Tuner:
         changes = []
         for each, plan in new.items():
             if self._is_worth_it(each, plan):
-                seen = self.frequencies[each]
-                changes.append(Change(self.requests, each, self.plans[each], plan, why, seen))
+                asked = self.frequencies[each]
+                changes.append(Change(self.requests, each, self.plans[each], plan, why, asked))
                 self.plans[each] = plan
         return changes
+
+    def _is_the_same(
+        self, state: _State, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
+    ) -> bool:
+        """Whether a state is asked as before, and is as large: nobody need choose again."""
+        assert state.workload is not None
+        moved = sum(abs(had.get(p, 0.0) - has.get(p, 0.0)) for p in {*had, *has})
+        grown = state.stored / max(state.workload.stored, 1.0)
+        return moved < SAME and 1 / ALIKE < grown < ALIKE
 
     def _is_worth_it(self, name: str, plan: Plan) -> bool:
         """Whether a plan is better than the one there is by the share that a change must save."""
