@@ -40,9 +40,9 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except qm.QueryMeshError as problem:
-            err.print(Text(str(problem), style="red"))
+            err.print(Text(str(problem), style="red"), soft_wrap=True)
         except PySparkException as problem:
-            err.print(Text(_task_error(problem), style="red"))
+            err.print(Text(_task_error(problem), style="red"), soft_wrap=True)
         raise typer.Exit(1)
 
 
