@@ -1,0 +1,75 @@
+"""Planners of a join that runs: what a round has shown, and the order they choose for the next.
+
+A round is a micro-batch (OM § 3.1). Policies "rate" and "chart" have a planner each; the driver
+tells it every round, and hands the orders it names to the tasks::
+
+    tasks of round r ──> Round ──> Planner.observe ──> orders ──> tasks of a later round
+
+An order is the relations that the tuples of one stream probe, first to last. Which conditions run
+in between follows from it: each as soon as all it reads is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Orders = Mapping[str, tuple[str, ...]]
+"""By the stream that a tuple arrives on, the relations it probes."""
+
+
+class Met(NamedTuple):
+    """What tuples of one stream met in another relation's state: rows that asked, rows they found
+    in the window by their links to the source alone, rows that were stored, and the time."""
+
+    asked: int
+    found: int
+    stored: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one micro-batch has shown, over all shards.
+
+    `seconds` is the time of the streams that it covers: how much later its newest tuples are than
+    those of the round before. `busy_seconds` is what its tasks took. `arrived` are tuples by
+    stream, `passed` those that its own conditions let through, `own_seconds` the time these took.
+    `met` is by (source, relation), from what was profiled and from probes that came first. `stored`
+    are the rows of each state after the round. `keys` has a sample of the codes of join attributes,
+    by stream and key class, if the planner `wants_keys`.
+    """
+
+    number: int
+    seconds: float
+    busy_seconds: float
+    arrived: Mapping[str, int]
+    passed: Mapping[str, int]
+    own_seconds: Mapping[str, float]
+    met: Mapping[tuple[str, str], Met]
+    stored: Mapping[str, int]
+    results: int = 0
+    keys: Mapping[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
+
+
+class Decision(NamedTuple):
+    """The orders for the next round, and why these."""
+
+    orders: Orders
+    reason: str
+
+
+class Planner(Protocol):
+    """Chooses the orders of a running join's tuples, round by round. Used from one thread."""
+
+    wants_keys: bool
+
+    def observe(self, shown: Round) -> Decision | None:
+        """Take in a round; the orders from now on, or None while they stay as they are."""
+
+    def explain(self) -> str:
+        """What is known, what was chosen and when, for people."""
