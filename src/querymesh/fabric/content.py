@@ -134,9 +134,9 @@ class ContentRouter(EddyRouter):
             together = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
             return [self._sent(ruster, ready[int(np.argmax(together))])]
         rows = len(ruster)
-        merits = np.stack(
-            [np.broadcast_to(self._merit(self._expected(ruster, k), k), rows) for k in ready]
-        )
+        merits = np.empty((len(ready), rows))
+        for place, k in enumerate(ready):
+            merits[place] = self._merit(self._expected(ruster, k), k)
         chosen = np.argmax(merits, axis=0)
         if self.routing.apart and self.routing.by_cost:
             chosen = self._worth_it(ready, merits, chosen)
@@ -217,15 +217,21 @@ class _ContentHeard(EddyHeard):
         self._pair = router.estimates.pairs.get(chosen.token.top)
         self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
         self._profiles = self.went_by == PROFILING
-        self._out: npt.NDArray[np.int64] | int = 0
+        self._out: npt.NDArray[np.int64] | None = None
 
     def out(self, piece: Ruster) -> None:
         """A piece came out: which tuples are in it."""
         if self._profiles:
-            self._out = self._out + np.bincount(piece.rows, minlength=piece.window.rows)
+            counts = np.bincount(piece.rows, minlength=piece.window.rows)
         elif self._codes is not None and self._pair is not None:
             size = len(self._pair.selectivity)
-            self._out = self._out + np.bincount(self._codes[piece.rows], minlength=size)
+            counts = np.bincount(self._codes[piece.rows], minlength=size)
+        else:
+            return
+        self._out = counts if self._out is None else self._out + counts
+
+    def _came_out(self, size: int) -> npt.NDArray[np.int64]:
+        return np.zeros(size, np.int64) if self._out is None else self._out
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
         """Update S, or the sample."""
@@ -234,9 +240,8 @@ class _ContentHeard(EddyHeard):
         window = chosen.window
         if self._profiles:
             arrived = np.bincount(chosen.rows, minlength=window.rows)
-            came_out = np.broadcast_to(self._out, window.rows)
             rows = np.flatnonzero(arrived)
-            outcome = came_out[rows] / arrived[rows]
+            outcome = self._came_out(window.rows)[rows] / arrived[rows]
             asked = window.batch.select(list(self._content.learning.attributes))
             self._content.learning.sampled(index, asked.take(rows), outcome)
             if self._pair is not None and self._codes is not None:
@@ -251,5 +256,5 @@ class _ContentHeard(EddyHeard):
             self._content.estimates.add_content(
                 index,
                 np.bincount(self._codes[chosen.rows], minlength=size),
-                np.broadcast_to(self._out, size),
+                self._came_out(size),
             )

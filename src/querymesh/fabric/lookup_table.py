@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.index.gather import Columns
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -28,6 +30,7 @@ class LookupTable:
 
     def __init__(self, batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> None:
         self.batch = batch
+        self._taken = Columns(batch)
         self._columns = [_KeyColumn(key) for key in keys]
         codes = self._combine(list(keys))
         usable = np.flatnonzero(codes >= 0)
@@ -41,8 +44,11 @@ class LookupTable:
         codes = self._combine(list(keys))
         if len(self._codes) == 0:
             return np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
-        place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        found = self._codes[place] == codes
+        if len(self._columns) == 1:  # every rank has a row: it is its own place
+            place, found = codes, codes >= 0
+        else:
+            place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+            found = self._codes[place] == codes
         starts = self._offsets[place]
         return starts, np.where(found, self._offsets[place + 1] - starts, 0)
 
@@ -52,7 +58,7 @@ class LookupTable:
 
     def take(self, name: str, rows: Ints) -> pa.Array:
         """The values of a column at these row numbers of the table."""
-        return self.batch.column(name).take(pa.array(rows))
+        return self._taken.take(name, rows)
 
     def _combine(self, keys: list[pa.Array]) -> Ints:
         """One number for the whole key; -1 where a part is NULL or not in the table at all."""
@@ -89,7 +95,8 @@ class _KeyColumn:
             found = there == numbers
             if there.dtype.kind == "f":
                 found |= np.isnan(there) & np.isnan(numbers)
-            found &= ~np.asarray(pc.is_null(values))
+            if values.null_count:
+                found &= ~np.asarray(pc.is_null(values))
             return np.where(found, place, -1)
         encoded = pc.dictionary_encode(values)
         rank_of_code = np.array(
@@ -115,7 +122,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _comparable(values: pa.Array) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
     """Numbers as int64 or float64, NULL as 0, -0.0 as 0.0."""
-    if pa.types.is_floating(values.type):
-        wide = pc.fill_null(pc.cast(values, pa.float64()), 0.0)
-        return np.asarray(wide, dtype=np.float64) + 0.0
-    return np.asarray(pc.fill_null(pc.cast(values, pa.int64()), 0), dtype=np.int64)
+    wanted = pa.float64() if pa.types.is_floating(values.type) else pa.int64()
+    if values.type != wanted:
+        values = pc.cast(values, wanted)
+    if values.null_count:
+        values = pc.fill_null(values, 0)
+    numbers = np.asarray(values)
+    return numbers + 0.0 if wanted == pa.float64() else numbers

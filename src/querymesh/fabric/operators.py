@@ -47,10 +47,15 @@ class UserCalls:
             self._failed = failed if self._failed is None else self._failed | failed
         return result
 
-    def take_failed(self, rows: int) -> npt.NDArray[np.bool_]:
-        """Of the rows just evaluated, those on which a function raised."""
+    def take_failed(self) -> npt.NDArray[np.bool_] | None:
+        """Of the rows just evaluated, those on which a function raised; None if on no row."""
         failed, self._failed = self._failed, None
-        return np.zeros(rows, dtype=bool) if failed is None else failed
+        return failed
+
+    def mask(self, verdict: pa.Array, name: str) -> tuple[npt.NDArray[np.bool_], int]:
+        """Which rows a condition lets through, and on how many of the others a function raised."""
+        passed, failed = as_mask(verdict, name), self.take_failed()
+        return (passed, 0) if failed is None else (passed & ~failed, int(failed.sum()))
 
     def forget_failed(self) -> None:
         """Begin anew: an evaluation that did not come to its end may have left some."""
@@ -85,16 +90,17 @@ class FilterModule:
 
     def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
         """Which rows of the ruster pass."""
-        return np.concatenate(list(in_parts(self._verdict, ruster)))
+        first, *others = in_parts(self._verdict, ruster)
+        return np.concatenate([first, *others]) if others else first
 
     def _verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
         self.calls.forget_failed()
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
         )
-        failed = self.calls.take_failed(len(ruster))
-        self.errors += int(failed.sum())
-        return as_mask(verdict, self.operator.name) & ~failed
+        passed, errors = self.calls.mask(verdict, self.operator.name)
+        self.errors += errors
+        return passed
 
 
 @dataclass
@@ -117,10 +123,11 @@ class LookupModule:
             evaluate(key, ruster.column, len(ruster), self.calls.functions, self.calls)
             for key in self.operator.probe_keys
         ]
-        failed = self.calls.take_failed(len(ruster))
-        self.errors += int(failed.sum())
         starts, counts = self.table.probe(keys)
-        return starts, np.where(failed, 0, counts)
+        if (failed := self.calls.take_failed()) is not None:
+            self.errors += int(failed.sum())
+            counts = np.where(failed, 0, counts)
+        return starts, counts
 
     def joined(
         self,
@@ -139,7 +146,8 @@ def as_mask(verdict: pa.Array, name: str) -> npt.NDArray[np.bool_]:
     """A condition's result as booleans; NULL is false."""
     if not pa.types.is_boolean(verdict.type):
         raise PredicateError(f"{name}: a condition gives booleans, but this gave {verdict.type}")
-    return np.asarray(pc.fill_null(verdict, False), dtype=bool)
+    known = pc.fill_null(verdict, False) if verdict.null_count else verdict
+    return np.asarray(known, dtype=bool)
 
 
 def expand(
@@ -156,7 +164,11 @@ def expand(
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    for first in range(0, max(total, 1), most):
+    if total <= most:
+        ranges = np.repeat(np.arange(len(counts)), counts)
+        yield ranges, np.arange(total) - (ends - counts - starts)[ranges]
+        return
+    for first in range(0, total, most):
         place = np.arange(first, min(first + most, total))
         ranges = np.searchsorted(ends, place, side="right")
         yield ranges, place - (ends - counts)[ranges] + starts[ranges]

@@ -50,8 +50,8 @@ class Gathering:
             for array, kind in zip(arrays, schema, strict=True)
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        failed = calls.take_failed(len(together))
-        return batch.filter(pa.array(~failed)) if failed.any() else batch
+        failed = calls.take_failed()
+        return batch if failed is None else batch.filter(pa.array(~failed))
 
     def _together(self) -> Ruster:
         rows = np.concatenate([ruster.rows for ruster in self._done])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.fabric.token import RouteToken
+from querymesh.index.gather import Columns
 from querymesh.query.expr import Column
 
 Rows = npt.NDArray[np.int64]
@@ -45,6 +47,11 @@ class Window:
         """Tuples in the window."""
         return int(self.batch.num_rows)
 
+    @cached_property
+    def columns(self) -> Columns:
+        """Its columns, for rusters to take from."""
+        return Columns(self.batch)
+
 
 @dataclass(frozen=True)
 class Ruster:
@@ -67,16 +74,17 @@ class Ruster:
             )
         if column.relation not in (None, self.window.source):
             raise LookupError(f"{column.relation} is not joined yet, but {column.name} is read")
-        values = self.window.batch.column(column.name)
+        columns = self.window.columns
         if len(self.rows) == self.window.rows and not self.matches:
-            return values  # a selection never repeats rows before a join, so this is all of them
-        return values.take(pa.array(self.rows))
+            return columns.whole(column.name)  # no row is repeated before a join: these are all
+        return columns.take(column.name, self.rows)
 
     def keep(self, passed: npt.NDArray[np.bool_]) -> Ruster:
         """The rows an operator let through, one step further along the route."""
-        if passed.all():
+        positions = np.flatnonzero(passed)
+        if len(positions) == len(self):
             return replace(self, token=self.token.pop())
-        return self.pick(np.flatnonzero(passed))
+        return self.pick(positions)
 
     def followed_by(self, others: Sequence[Ruster]) -> Ruster:
         """This ruster's rows and those of others that have joined the same."""

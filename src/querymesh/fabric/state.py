@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.fabric.arrivals import Arrivals
-from querymesh.fabric.operators import UserCalls, as_mask
+from querymesh.fabric.operators import UserCalls
 from querymesh.fabric.probe import is_exact
 from querymesh.fabric.ruster import Rows
 from querymesh.fabric.tables import on_batch, one_batch
@@ -44,8 +44,8 @@ def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -
     classes = join.keys_of(alias)
     exprs = [*(each.members[alias] for each in classes), *join.orders_of(alias)]
     arrays = [_computed(expr, rows, calls) for expr in exprs]
-    failed = calls.take_failed(rows.num_rows)
-    joinable = ~failed
+    failed = calls.take_failed()
+    joinable = np.ones(rows.num_rows, dtype=bool) if failed is None else ~failed
     for array in arrays:
         if array.null_count:
             joinable &= np.asarray(pc.is_valid(array), dtype=bool)
@@ -61,7 +61,7 @@ def keyed(join: JoinQuery, alias: str, rows: pa.RecordBatch, calls: UserCalls) -
             raise TypeError(f"{alias} is compared by {array.type}, which has no order codes")
         orders.append(codes)
     unsure = {each.number: values[each.number] for each in classes if not is_exact(each.dtype)}
-    return Keyed(joinable, keys, tuple(orders), unsure, int(failed.sum()))
+    return Keyed(joinable, keys, tuple(orders), unsure, 0 if failed is None else int(failed.sum()))
 
 
 def _computed(expr: Expr, rows: pa.RecordBatch, calls: UserCalls) -> pa.Array:
@@ -104,7 +104,7 @@ def static_stem(join: JoinQuery, alias: str, table: pa.Table, calls: UserCalls) 
     batch = one_batch(table)
     for condition in join.static_filters.get(alias, ()):
         verdict = on_batch(condition, batch, calls)
-        passed = as_mask(verdict, alias) & ~calls.take_failed(batch.num_rows)
+        passed, _ = calls.mask(verdict, alias)
         batch = batch.filter(pa.array(passed))
     key = keyed(join, alias, batch, calls)
     batch = batch.filter(pa.array(key.joinable))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from querymesh.fabric.lookup_table import LookupTable
-from querymesh.fabric.operators import UserCalls, as_mask
+from querymesh.fabric.operators import UserCalls
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Column, Expr
 from querymesh.query.model import BoundQuery, Lookup
@@ -25,10 +25,10 @@ def make_tables(
         batch = one_batch(inputs[operator.relation])
         for condition in bound.static_filters.get(operator.relation, ()):
             verdict = on_batch(condition, batch, calls)
-            kept = as_mask(verdict, operator.name) & ~calls.take_failed(batch.num_rows)
+            kept, _ = calls.mask(verdict, operator.name)
             batch = batch.filter(pa.array(kept))
         keys = [on_batch(key, batch, calls) for key in operator.build_keys]
-        calls.take_failed(batch.num_rows)  # a key that could not be computed is NULL: no match
+        calls.take_failed()  # a key that could not be computed is NULL: no match
         tables[operator.relation] = LookupTable(batch, keys)
     return tables
 

@@ -25,6 +25,7 @@ from querymesh.index.access import Access
 from querymesh.index.bit_index import BitIndex, build
 from querymesh.index.codes import Ints, combine, ints
 from querymesh.index.configuration import Configuration
+from querymesh.index.gather import Columns
 from querymesh.index.hash_index import HashIndex
 from querymesh.index.order_index import OrderIndex
 from querymesh.index.request import Pattern
@@ -232,8 +233,10 @@ class Partition:
         self, chosen: npt.NDArray[np.integer], bounds: tuple[int, int] | None = None
     ) -> Partition:
         """These rows, in this order; `bounds` if they are known."""
+        columns = Columns(self.rows)
+        arrays = [columns.take(name, chosen) for name in self.rows.schema.names]
         return Partition(
-            self.rows.take(pa.array(chosen)),
+            pa.RecordBatch.from_arrays(arrays, schema=self.rows.schema),
             [key[chosen] for key in self.keys],
             [order[chosen] for order in self.orders],
             self.times[chosen],

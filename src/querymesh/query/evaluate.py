@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -74,6 +75,12 @@ def _on_arrays(kernel: Callable[..., Datum], args: Sequence[Datum]) -> Datum:
 
 def literal(value: Scalar) -> pa.Scalar:
     """The constant as an Arrow scalar of its compute type."""
+    return _literal(value, repr(value))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _literal(value: Scalar, text: str) -> pa.Scalar:
+    """Made once; the text tells what is equal but not the same apart, as 0.0 and -0.0."""
     if isinstance(value, dt.datetime):
         return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
     if isinstance(value, int) and not isinstance(value, bool):

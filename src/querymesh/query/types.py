@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import cache
 
 import pyarrow as pa
 
@@ -72,6 +73,7 @@ _COMPUTES_AS = {
 }
 
 
+@cache
 def kind_of(dtype: pa.DataType) -> Kind:
     """The kind of an Arrow type; a dictionary is of its values' kind."""
     if pa.types.is_dictionary(dtype):
@@ -79,6 +81,7 @@ def kind_of(dtype: pa.DataType) -> Kind:
     return next((kind for test, kind in _TESTS if test(dtype)), Kind.OTHER)
 
 
+@cache
 def compute_type(dtype: pa.DataType) -> pa.DataType:
     """The type in which values of this one take part in expressions.
 

@@ -74,18 +74,20 @@ def equal(a: Datum, b: Datum) -> Datum:
 def greater(a: Datum, b: Datum) -> Datum:
     """a > b, where NaN is greater than every number."""
     a, b = _pair(a, b)
-    above = pc.greater(a, b)
-    if _may_be_nan(a):
-        nan = pc.is_nan(a)
-        above = pc.or_(above, pc.and_not(nan, pc.is_nan(b)) if _may_be_nan(b) else nan)
-    return above
+    if not _may_be_nan(a):
+        return pc.greater(a, b)
+    above = pc.invert(pc.less_equal(a, b))  # true also if either is NaN
+    return pc.and_not(above, pc.is_nan(b)) if _may_be_nan(b) else above
 
 
 def greater_equal(a: Datum, b: Datum) -> Datum:
     """a >= b, where NaN is greater than every number."""
     a, b = _pair(a, b)
-    above = pc.greater_equal(a, b)
-    return pc.or_(above, pc.is_nan(a)) if _may_be_nan(a) else above
+    if not _may_be_nan(a):
+        return pc.greater_equal(a, b)
+    if _may_be_nan(b):
+        return pc.or_(pc.greater_equal(a, b), pc.is_nan(a))
+    return pc.invert(pc.less(a, b))
 
 
 def not_equal(a: Datum, b: Datum) -> Datum:
