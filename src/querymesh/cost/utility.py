@@ -15,9 +15,12 @@ tpr. With W the window in seconds:
                  ÷ (C_L · λ_L + C_R · λ_R)
 
 The C are 1 / tpr, and a join's λ, where it waits, is the mean of its two (§ 3). A join's rate, as
-printed, is per second of work. Rates and selectivities may be numpy arrays: a plan then is costed
-at many points at once. What nothing flows into gives nothing out; an aggregate's formula would say
-infinitely much.
+printed, is per second of work: a join that is busy a hundredth of the time would hand on a hundred
+times what it gives out. `sustained_costs` has what it gives out, sel · λ_L · λ_R · W, divided by
+its work only where that is more than there is time for.
+
+Rates and selectivities may be numpy arrays: a plan then is costed at many points at once. What
+nothing flows into gives nothing out; an aggregate's formula would say infinitely much.
 
 Memory is in tuples, as the paper counts it, and then a projection never pays before a selection:
 both orders have the same rate, and the selection first leaves fewer tuples to both. A projection
@@ -161,10 +164,23 @@ def plan_costs(plan: Plan, statistics: Statistics) -> Costs:
     return Costs(operators[0].rate, memory)
 
 
-def operator_costs(plan: Plan, statistics: Statistics) -> list[OperatorCost]:
-    """What each operator costs, breadth first: the root is the first, as § 4.1 counts."""
+def sustained_costs(plan: Plan, statistics: Statistics) -> Costs:
+    """C_r and C_m of § 4.1 with joins' results by the second that passes, not by that of work."""
+    operators = operator_costs(plan, statistics, least_busy=1.0)
+    if not operators:
+        return plan_costs(plan, statistics)
+    return Costs(operators[0].rate, np.asarray(sum(each.memory for each in operators)))
+
+
+def operator_costs(
+    plan: Plan, statistics: Statistics, least_busy: float = 0.0
+) -> list[OperatorCost]:
+    """What each operator costs, breadth first: the root is the first, as § 4.1 counts.
+
+    `least_busy` is the share of time that a join counts as busy at least.
+    """
     seen: list[tuple[int, OperatorCost]] = []
-    _flow(plan, statistics, 0, seen)
+    _flow(plan, statistics, 0, seen, least_busy)
     return [cost for _, cost in sorted(seen, key=lambda each: each[0])]
 
 
@@ -177,24 +193,29 @@ class _Flow(NamedTuple):
 
 
 def _flow(
-    plan: Plan, statistics: Statistics, depth: int, seen: list[tuple[int, OperatorCost]]
+    plan: Plan,
+    statistics: Statistics,
+    depth: int,
+    seen: list[tuple[int, OperatorCost]],
+    least_busy: float = 0.0,
 ) -> _Flow:
     window_s = statistics.window_s
     if isinstance(plan, Arrivals):
         return _Flow(statistics.rate(plan.stream), 1.0, 1)
     if isinstance(plan, Join):
-        left = _flow(plan.left, statistics, depth + 1, seen)
-        right = _flow(plan.right, statistics, depth + 1, seen)
+        left = _flow(plan.left, statistics, depth + 1, seen, least_busy)
+        right = _flow(plan.right, statistics, depth + 1, seen, least_busy)
         busy = left.rate / plan.left_tpr + right.rate / plan.right_tpr
         pairs = left.rate * right.rate * window_s
-        rate = statistics.selectivity(plan.predicates) * _divided(pairs, busy)
+        share = statistics.selectivity(plan.predicates)
+        rate = share * _divided(pairs, np.maximum(busy, least_busy))
         streams = left.streams + right.streams
         width = (left.width * left.streams + right.width * right.streams) / streams
         arriving = (left.rate * left.width + right.rate * right.width) / 2
         waiting = arriving * window_s * busy / 2
         flow = _Flow(rate, width, streams)
     else:
-        below = _flow(plan.of, statistics, depth + 1, seen)
+        below = _flow(plan.of, statistics, depth + 1, seen, least_busy)
         waiting = below.rate * below.width * below.rate * window_s / plan.tpr
         if isinstance(plan, Selection):
             flow = below._replace(rate=below.rate * statistics.selectivity(plan.predicates))

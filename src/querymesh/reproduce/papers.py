@@ -14,7 +14,7 @@ from querymesh.bench.case import Bench
 from querymesh.bench.measure import Log
 from querymesh.errors import QueryMeshError, SetupError
 from querymesh.optimize.training import known_name
-from querymesh.reproduce import amri, cbr, charts, qm
+from querymesh.reproduce import amri, cbr, charts, om, qm, rate
 from querymesh.reproduce.qm import Reproduced
 from querymesh.spark.session import local_session
 
@@ -22,8 +22,8 @@ PAPERS: Mapping[str, Mapping[str, Callable[[Bench], Reproduced]] | None] = {
     "qm": qm.FIGURES,
     "cbr": cbr.FIGURES,
     "amri": amri.FIGURES,
-    "om": None,
-    "rate": None,
+    "om": om.FIGURES,
+    "rate": rate.FIGURES,
 }
 """The figures of each paper, by the names of their systems; None is not built yet."""
 
@@ -89,13 +89,18 @@ def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
             f"{row['paper']} {row['figure']}",
             row["claim"],
             "–" if row["paper_value"] is None else f"{row['paper_value']:g} {row['unit']}{bound}",
-            "–" if row["our_value"] is None else f"{row['our_value']:.3g} {row['unit']}",
+            "–" if row["our_value"] is None else f"{_shown(row['our_value'])} {row['unit']}",
             "" if row["a_a"] is None else f"{row['a_a']:.2f}",
             f"[{colour}]{row['verdict']}[/]{', noisy' if row['noisy'] else ''}",
         )
     console.print(table)
     for note, claims in _noted(rows).items():
         console.print(Text(f"{'; '.join(claims)}: {note}"), soft_wrap=True)
+
+
+def _shown(value: float) -> str:
+    """Three digits; five from a hundred on, where three would leave no place behind the point."""
+    return f"{value:.5g}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _noted(rows: list[dict[str, Any]]) -> dict[str, list[str]]:

@@ -1,0 +1,54 @@
+"""`querymesh reproduce rate`: the figures of RBO §§ 1 and 5, predicted and run on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from querymesh.bench.case import Bench
+from querymesh.reproduce import rate_figures
+from querymesh.reproduce.qm import Reproduced
+from querymesh.reproduce.rate_charts import outputs_by_time
+from querymesh.reproduce.rate_figures import CROSSING, FIRST, SHOWN
+
+
+def figure_1(bench: Bench) -> Reproduced:
+    """1: two selections in either order."""
+    return Reproduced(rate_figures.figure_1(bench))
+
+
+def figures_7_to_10(bench: Bench) -> Reproduced:
+    """7 to 10: two plans of a three-way join, predicted and measured."""
+    race, rows = rate_figures.three_streams(bench)
+    return Reproduced(
+        rows,
+        [
+            lambda: outputs_by_time(race, ("7", "8"), SHOWN),
+            lambda: outputs_by_time(race, ("9", "10"), 2.5 * CROSSING),
+        ],
+    )
+
+
+def figures_12_to_15(bench: Bench) -> Reproduced:
+    """12 to 15: plans of a five-way join, their first results and up to the last."""
+    first, rows = rate_figures.five_streams(bench)
+    last, more = rate_figures.five_to_the_end(bench)
+    return Reproduced(
+        [*rows, *more],
+        [
+            lambda: outputs_by_time(last, ("12", "13"), float("inf")),
+            lambda: outputs_by_time(first, ("14", "15"), FIRST),
+        ],
+    )
+
+
+def table_6(bench: Bench) -> Reproduced:
+    """Table 6: the traditional and the rate-based estimate."""
+    return Reproduced(rate_figures.table_6(bench))
+
+
+FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+    "1": figure_1,
+    "7-10": figures_7_to_10,
+    "12-15": figures_12_to_15,
+    "table-6": table_6,
+}
