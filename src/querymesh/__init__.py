@@ -19,13 +19,16 @@ from querymesh.errors import (
 from querymesh.fabric.routing import Routing
 from querymesh.index.indexing import Indexing
 from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.charting import Charting
 from querymesh.optimize.join_mesh import JoinMesh, load
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.rate_goals import First, Last, MostBy
 from querymesh.optimize.stop import Stop
 from querymesh.optimize.training import Training
 from querymesh.query.model import Query
 from querymesh.query.parse import query
 from querymesh.query.predicate import Predicate, function, predicate
+from querymesh.spark.fair import fair, in_rounds
 from querymesh.spark.join_live import JoinRun
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
@@ -38,12 +41,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Adaptation",
+    "Charting",
+    "First",
     "Indexing",
     "JoinMesh",
     "JoinRun",
+    "Last",
     "LiveRun",
     "Mesh",
     "MeshFileError",
+    "MostBy",
     "Predicate",
     "PredicateError",
     "Query",
@@ -59,7 +66,9 @@ __all__ = [
     "TrainingError",
     "UnsupportedError",
     "__version__",
+    "fair",
     "function",
+    "in_rounds",
     "load",
     "local_session",
     "metrics",

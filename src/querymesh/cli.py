@@ -29,6 +29,8 @@ from querymesh.cli_files import (
     write_format,
 )
 from querymesh.cli_results import out, print_run, write_json, write_result
+from querymesh.optimize.charting import weights_from
+from querymesh.optimize.rate_goals import goal_from
 
 err = Console(stderr=True, highlight=False)
 
@@ -97,6 +99,8 @@ class Policy(StrEnum):
     single = "single"
     eddy = "eddy"
     cbr = "cbr"
+    rate = "rate"
+    chart = "chart"
 
 
 class Engine(StrEnum):
@@ -132,7 +136,8 @@ def run(
         Policy,
         typer.Option(
             help="a mesh, the best single order, or decided tuple by tuple: by overall "
-            "selectivity (eddy) or by content (cbr)"
+            "selectivity (eddy) or by content (cbr); joins of windowed streams also round by "
+            "round: by output rates (rate), or by rate and memory (chart)"
         ),
     ] = Policy.mesh,
     engine: Annotated[Engine, typer.Option(help="what runs it")] = Engine.auto,
@@ -157,6 +162,14 @@ def run(
     index: Annotated[
         str, typer.Option(help="how join states are searched: hash, bitmap, amri or auto")
     ] = "hash",
+    goal: Annotated[
+        str | None,
+        typer.Option(help="of policy rate: 'most by 60s', 'first 1000' or 'last'"),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="of policy chart: of the output rate and of memory, as 0.4,0.6"),
+    ] = None,
     adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
     preset: Preset = None,
     search: Search = None,
@@ -199,6 +212,8 @@ def run(
         idle=idle,
         training=training,
         adapt=adapt,
+        goal=None if goal is None else goal_from(goal),
+        weights=None if weights is None else weights_from(weights),
     )
     write_result(result, output, style, checkpoint, follow)
     print_run(result, output)

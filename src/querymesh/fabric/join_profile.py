@@ -127,6 +127,8 @@ class SampledJoin:
         self.arrivals = in_order(sample, join.times, counted)
         routers = {alias: MeshRouter(written_mesh(view)) for alias, view in join.views.items()}
         self.fabric.admit(self.arrivals, routers)
+        self.profiled: dict[str, Arrivals] = {}
+        """By stream, the arrivals of which the last profile was taken."""
 
     def profile(self, alias: str, rows: int, seed: int) -> Profile:
         """A profile of at most so many arrivals of a stream, of those with full windows if any."""
@@ -135,7 +137,9 @@ class SampledJoin:
         if len(full) >= max(1, min(rows, len(arrivals)) // 4):
             profile = self._profile(alias, full, rows, seed)
             if profile.rows:
+                self.profiled[alias] = arrivals.some(_mask(full, len(arrivals)))
                 return profile
+        self.profiled[alias] = arrivals
         return self._profile(alias, np.arange(len(arrivals)), rows, seed)
 
     def _profile(self, alias: str, chosen: Rows, rows: int, seed: int) -> Profile:

@@ -94,6 +94,13 @@ class QueryRounds:
         self._joins = ChartReader(self.query.join_chart) if self.query.join_chart else None
         self.rebuilt += 1
 
+    def charts_changed(self, query: ChartedQuery) -> None:
+        """Go on with other charts of the same query, such as for other ranges of rates."""
+        self.query = query
+        self._readers = {name: ChartReader(chart) for name, chart in query.stream_charts.items()}
+        self._joins = ChartReader(query.join_chart) if query.join_chart else None
+        self.rebuilt += 1
+
     @property
     def fidelity(self) -> float:
         """The share of rounds that were hits."""

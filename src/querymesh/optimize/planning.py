@@ -38,7 +38,8 @@ class Round:
 
     `seconds` is the time of the streams that it covers: how much later its newest tuples are than
     those of the round before. `busy_seconds` is what its tasks took. `arrived` are tuples by
-    stream, `passed` those that its own conditions let through, `own_seconds` the time these took.
+    stream, `passed` those that its own conditions let through, `own_seconds` the time these took,
+    and `storing_seconds` what reading and writing states took.
     `met` is by (source, relation), from what was profiled and from probes that came first. `stored`
     are the rows of each state after the round. `keys` has a sample of the codes of join attributes,
     by stream and key class, if the planner `wants_keys`.
@@ -54,6 +55,7 @@ class Round:
     stored: Mapping[str, int]
     results: int = 0
     keys: Mapping[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
+    storing_seconds: float = 0.0
 
 
 class Decision(NamedTuple):

@@ -35,7 +35,66 @@ def rate_estimate(tree: Tree, by_s: float) -> float:
     Half of the interval, so that the rate is too high before as much as it is too low after. A
     stream that ends before t_p counts with its mean rate up to t_p.
     """
-    return _estimate(tree, by_s, lambda source: min(source.rows_a_second, source.size / by_s))
+    return _estimate(tree, by_s, lambda source: _mean_rate(source, by_s))
+
+
+class Load(NamedTuple):
+    """Seconds of work that a second brings: to all operators of a plan, to its joins alone, and to
+    the busiest operator."""
+
+    total: float
+    joins: float
+    busiest: float
+
+
+def load(tree: Tree, by_s: float) -> Load:
+    """The work of a plan when this time has passed and nothing was late.
+
+    Where no operator is late, all plans of a query give out the same, and this tells them apart:
+    the one that works least is the last to be late. Rates are those at the time, and not means up
+    to it as in eq. 2; a stream that ends before counts with its mean.
+    """
+    return _loaded(tree, by_s, lambda source: _mean_rate(source, by_s))[1]
+
+
+def is_on_time(tree: Tree, by_s: float) -> bool:
+    """Whether no operator of a plan is late at any time until then, but for streams that are there
+    all at once, in a hundredth of the time."""
+
+    def peak(source: Source) -> float:
+        at_once = source.end_s < by_s / 100
+        return _mean_rate(source, by_s) if at_once else source.rows_a_second
+
+    return _loaded(tree, by_s, peak)[1].busiest < 1
+
+
+def _loaded(tree: Tree, by_s: float, rate_of: Callable[[Source], float]) -> tuple[float, Load]:
+    """The rate of a tree at a time, and its load."""
+    match tree:
+        case Source():
+            return rate_of(tree), Load(0.0, 0.0, 0.0)
+        case Select(child, selectivity, cost_s):
+            rate, below = _loaded(child, by_s, rate_of)
+            return selectivity * rate, _plus(below, cost_s * rate, 0.0)
+        case Project(child, cost_s):
+            rate, below = _loaded(child, by_s, rate_of)
+            return rate, _plus(below, cost_s * rate, 0.0)
+        case Join(left, right, selectivity, costs):
+            (first, one), (second, other) = (_loaded(s, by_s, rate_of) for s in (left, right))
+            lefts = first * min(by_s, window_s(left))
+            rights = second * min(by_s, window_s(right))
+            work = first * costs.arrival_s(rights) + second * costs.arrival_s(lefts)
+            below = Load(one.total + other.total, one.joins + other.joins, max(one[2], other[2]))
+            rate = selectivity * (first * rights + second * lefts)
+            return rate, _plus(below, work, work)
+
+
+def _plus(below: Load, work: float, of_join: float) -> Load:
+    return Load(below.total + work, below.joins + of_join, max(below.busiest, work))
+
+
+def _mean_rate(source: Source, by_s: float) -> float:
+    return min(source.rows_a_second, source.size / by_s)
 
 
 def needs(tree: Tree, results: float) -> list[Need]:

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.optimize.rate_query import Predicate, Projection, RateQuery, Selection
-from querymesh.optimize.rate_trees import Join, Source, Tree
+from querymesh.optimize.rate_trees import Join, Nested, Source, Tree, nested
 
 MOST_PLANS = 100_000
 """More than this are not listed."""
@@ -60,30 +60,70 @@ def plans(query: RateQuery, space: Space | None = None) -> tuple[Tree, ...]:
             f"the query has {count} plans, and at most {MOST_PLANS} are listed: ask for linear "
             "plans, push selections down, or let best_plan() keep one for each set of streams"
         )
+    space = space or Space()
+    if _is_simple(query, space):
+        return tuple(
+            plan_of(query, nested(tree)) for tree in plans(replace(query, steps=()), space)
+        )
     table: dict[_State, list[Tree]] = {}
-    for state, ways in _states(query, space or Space()):
+    for state, ways in _states(query, space):
         table[state] = [*_trees(query, ways, table)]
     return tuple(table[_whole(query)])
 
 
+def _is_simple(query: RateQuery, space: Space) -> bool:
+    """Whether each stream has one step at most, which stays on it: plans then differ in shape."""
+    on = [step.stream for step in query.steps]
+    return bool(on) and space.placing == "pushed" and None not in on and len(set(on)) == len(on)
+
+
 def best_plan(
-    query: RateQuery, estimate: Callable[[Tree], float], space: Space | None = None
+    query: RateQuery,
+    estimate: Callable[[Tree], float | tuple[float, ...]],
+    space: Space | None = None,
 ) -> Tree:
     """The plan of the highest estimate if only the best plan of each state goes on.
 
     It is the best of all where a higher estimate of a part never lowers that of the whole, as with
     the rates of eq. 2; otherwise it is a good one.
     """
+    space = space or Space()
+    simple = _is_simple(query, space)
     table: dict[_State, list[Tree]] = {}
-    for state, ways in _states(query, space or Space()):
+    bare = replace(query, steps=()) if simple else query
+    for state, ways in _states(bare, space):
+        if simple and ways.stream is not None:
+            table[state] = [plan_of(query, ways.stream.name)]
+            continue
         table[state] = [max(_trees(query, ways, table), key=estimate)]
-    return table[_whole(query)][0]
+    return table[_whole(bare)][0]
+
+
+def plan_of(query: RateQuery, shape: Nested) -> Tree:
+    """The plan of a shape, such as ("a", ("b", "c")), with all steps on their streams."""
+    return _plan_of(query, shape)[0]
+
+
+def _plan_of(query: RateQuery, shape: Nested) -> tuple[Tree, int]:
+    if isinstance(shape, str):
+        bit = _bit(query, shape)
+        tree: Tree = query.streams[bit.bit_length() - 1]
+        for step in query.steps:
+            tree = step.above(tree) if step.stream == shape else tree
+        return tree, bit
+    (first, left), (second, right) = (_plan_of(query, part) for part in shape)
+    selectivity, handling_s = joined(query, left, right)
+    costs = replace(query.costs, handling_s=query.costs.handling_s + handling_s)
+    return Join(first, second, selectivity, costs), left | right
 
 
 def count_plans(query: RateQuery, space: Space | None = None) -> int:
     """How many plans there are, without listing them."""
+    space = space or Space()
+    if _is_simple(query, space):
+        query = replace(query, steps=())
     count: dict[_State, int] = {}
-    for state, ways in _states(query, space or Space()):
+    for state, ways in _states(query, space):
         count[state] = (
             (ways.stream is not None)
             + sum(count[before] for _, before in ways.stepped)
@@ -103,12 +143,49 @@ def _trees(query: RateQuery, ways: _Ways, table: dict[_State, list[Tree]]) -> It
     for step, before in ways.stepped:
         yield from (step.above(tree) for tree in table[before])
     for left, right in ways.joined:
-        across = _across(query, left.streams, right.streams)
-        selectivity = math.prod(predicate.selectivity for predicate in across)
-        handling_s = query.costs.handling_s + sum(each.handling_s for each in across)
-        costs = replace(query.costs, handling_s=handling_s)
+        selectivity, handling_s = joined(query, left.streams, right.streams)
+        costs = replace(query.costs, handling_s=query.costs.handling_s + handling_s)
         for first in table[left]:
             yield from (Join(first, second, selectivity, costs) for second in table[right])
+
+
+def joined(query: RateQuery, left: int, right: int) -> tuple[float, float]:
+    """The selectivity of a join of two sets of streams, and what its predicates cost a row.
+
+    Predicates are independent, and so multiply, but for those of one group. Of three streams with
+    one key, whoever joins two of them has the third join by that key once, and not by two
+    predicates. What a set S of streams keeps by a group is F(S), the product over a spanning tree
+    of its least selective predicates; two sets then join with F(L ∪ R) / (F(L) · F(R)), so that all
+    plans of the query have the same number of results.
+    """
+    alone = [each for each in _across(query, left, right) if each.group is None]
+    selectivity = math.prod(predicate.selectivity for predicate in alone)
+    handling_s = sum(predicate.handling_s for predicate in alone)
+    grouped: dict[str, list[Predicate]] = {}
+    for predicate in _across(query, left, right):
+        if predicate.group is not None:
+            grouped.setdefault(predicate.group, []).append(predicate)
+    for group, across in grouped.items():
+        apart = _kept(query, group, left) * _kept(query, group, right)
+        selectivity *= min(1.0, _kept(query, group, left | right) / apart) if apart else 0.0
+        handling_s += max(predicate.handling_s for predicate in across)
+    return selectivity, handling_s
+
+
+def _kept(query: RateQuery, group: str, streams: int) -> float:
+    """F of `joined`: Kruskal's spanning tree, the least selective predicates first."""
+    edges = [
+        (each.selectivity, _bit(query, each.left), _bit(query, each.right))
+        for each in query.predicates
+        if each.group == group
+    ]
+    kept, parts = 1.0, {1 << at: 1 << at for at in range(len(query.streams))}
+    for selectivity, first, second in sorted(edges, reverse=True):
+        if first & streams and second & streams and parts[first] != parts[second]:
+            kept *= selectivity
+            one, other = parts[first], parts[second]
+            parts = {bit: one if part == other else part for bit, part in parts.items()}
+    return kept
 
 
 def _states(query: RateQuery, space: Space) -> Iterator[tuple[_State, _Ways]]:

@@ -13,12 +13,17 @@ from querymesh.optimize.rate_trees import Project, Select, Source, Tree
 
 @dataclass(frozen=True)
 class Predicate:
-    """What joins two streams; `handling_s` is paid for each row on top of the join's own cost."""
+    """What joins two streams; `handling_s` is paid for each row on top of the join's own cost.
+
+    Predicates of one `group` say the same thing twice, as a.k = b.k and b.k = c.k say a.k = c.k:
+    see `rate_plans.joined`.
+    """
 
     left: str
     right: str
     selectivity: float
     handling_s: float = 0.0
+    group: str | None = None
 
     def __post_init__(self) -> None:
         check_selectivity(self.selectivity, f"join predicate {self.left} ⋈ {self.right}")

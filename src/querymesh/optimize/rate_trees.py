@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import TypeAlias
 
 from querymesh.cost.rates import FREE, JoinCosts, check_cost, check_selectivity
 from querymesh.errors import QueryError
@@ -96,6 +97,20 @@ class Join:
 
 
 Tree = Source | Select | Project | Join
+
+Nested: TypeAlias = "str | tuple[Nested, Nested]"
+"""The shape of a tree, by the names of its streams: ("a", ("b", "c"))."""
+
+
+def nested(tree: Tree) -> Nested:
+    """The shape of a tree, without what is done on the way."""
+    match tree:
+        case Source(name):
+            return name
+        case Select(child) | Project(child):
+            return nested(child)
+        case Join(left, right):
+            return nested(left), nested(right)
 
 
 def sources(tree: Tree) -> Iterator[Source]:

@@ -14,6 +14,7 @@ from typing import Any
 from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.policies import EDDIES
 from querymesh.optimize.join_mesh import JoinMesh
+from querymesh.optimize.planning import Planner
 from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.watch import Switch
 from querymesh.query.join import JoinQuery
@@ -21,6 +22,7 @@ from querymesh.query.model import Probe
 from querymesh.spark.index_tuning import IndexTuning
 from querymesh.spark.join_report import COUNTS, JoinReport, StreamState
 from querymesh.spark.live import KEPT_BATCHES, LiveRun
+from querymesh.spark.planning import PlanLoop
 
 
 @dataclass
@@ -130,6 +132,8 @@ class JoinRun:
 
     `views` has a `LiveRun` for each stream, with the metrics and meshes of the tuples that arrive
     there. `cube` is how the join is spread over shards, `indexing` how its states are indexed.
+    `planner` chooses the orders of policy "rate" or "chart", and `planner.explain()` tells how; of
+    the other policies it is None.
     """
 
     engine = "join"
@@ -145,6 +149,7 @@ class JoinRun:
     ) -> None:
         self.join = join
         self.indexing = indexing
+        self.planner: PlanLoop | Planner | None = None
         self.views = dict(views)
         self.cube = cube
         self.policy = policy
@@ -172,6 +177,8 @@ class JoinRun:
                 while len(self._batches) > KEPT_BATCHES:
                     self._batches.popitem(last=False)
         self.indexing.receive(report)
+        if isinstance(self.planner, PlanLoop):
+            self.planner.receive(report)
         for alias, view in report.views.items():
             self.views[alias].receive(view)
 
@@ -281,6 +288,8 @@ class JoinRun:
         """What went wrong beside the query and did not stop it."""
         with self._lock:
             own = list(self._problems)
+        if isinstance(self.planner, PlanLoop):
+            own += self.planner.problems
         return own + [problem for run in self.views.values() for problem in run.problems]
 
     @property
@@ -305,8 +314,15 @@ class JoinRun:
         return shares
 
     def wait_until_learned(self, seconds: float) -> bool:
-        """Wait for the first learned mesh of every stream; False if it took longer."""
+        """Wait for the first learned mesh of every stream; False if it took longer.
+
+        With policy "rate" or "chart", wait until the planner has heard of all batches so far and
+        has planned once.
+        """
         until = monotonic() + seconds
+        if isinstance(self.planner, PlanLoop):
+            heard = self.planner.wait(seconds)
+            return heard and self.planner.done.wait(max(until - monotonic(), 0.0))
         return all(
             run.wait_until_learned(max(until - monotonic(), 0.0)) for run in self.views.values()
         )

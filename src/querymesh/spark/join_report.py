@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from querymesh.index.tuner import Change, Load
 from querymesh.spark.reports import Report
 
@@ -46,6 +49,11 @@ class JoinReport:
     `idle` are the streams that did not hold the horizon. `indices` are by shard and stream;
     `index_changes` are those that shards of a batch job chose themselves, and `tuning_seconds` is
     the time that took; `moved_rows` were laid out anew for another index.
+
+    Where a planner is told (`planned_task.py`): `spans` are the first and the last time of each
+    stream's tuples, `held` how many rows of a relation are in its window, on the average, when
+    tuples of a stream arrive, and `key_codes` a sample of the codes of join attributes, by stream
+    and key class.
     """
 
     views: dict[str, Report]
@@ -65,6 +73,9 @@ class JoinReport:
     tuning_seconds: float = 0.0
     moved_rows: int = 0
     problems: list[str] = field(default_factory=list)
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+    held: dict[tuple[str, str], float] = field(default_factory=dict)
+    key_codes: dict[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def add(self, other: JoinReport) -> None:
         """Add another task's report to this one."""

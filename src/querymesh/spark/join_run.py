@@ -21,6 +21,7 @@ from querymesh.index.indexing import Indexing
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.planners import PLANNED, Aim
 from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.training import Training
 from querymesh.query.expr import Column
@@ -43,6 +44,7 @@ from querymesh.spark.layout import StreamInput, shard_layout
 from querymesh.spark.learning import rows_to_learn_from, setting_for
 from querymesh.spark.live import LiveRun, remember
 from querymesh.spark.place import PLACE, numbered
+from querymesh.spark.planned_join import planned_join
 from querymesh.spark.reports import ReportParam, deliver_to, ipc_bytes
 from querymesh.spark.schema import WATERMARK, output_struct
 from querymesh.spark.state_query import claim, state_folder
@@ -68,6 +70,7 @@ class JoinSettings:
     routing: Routing | None = None
     index: str = "hash"
     indexing: Indexing | None = None
+    aim: Aim | None = None
 
 
 def run_join(
@@ -85,7 +88,8 @@ def run_join(
     streaming = next(iter(frames.values())).isStreaming
     session = next(iter(frames.values())).sparkSession
     given = _given(mesh_or_query, join)
-    mesh = _mesh(given, join, data, how, streaming)
+    planner = planned_join(join, data, how) if how.policy in PLANNED else None
+    mesh = _mesh(given, join, data, how, streaming) if planner is None else planner.mesh
     shards = shard_count(join, how.shards, session.sparkContext.defaultParallelism)
     cube, storing = join_cube(join, shards, mesh.rates), None
     if streaming:
@@ -108,7 +112,9 @@ def run_join(
     else:
         channels = _channels(join, views, given, how, context.master) if streaming else {}
         sources = _mesh_sources(name, mesh, how, channels, cube)
-        for alias, channel in channels.items():
+        if planner is not None:
+            live.planner = planner.follow(views, channels, cube) if streaming else planner.planner
+        for alias, channel in channels.items() if planner is None else ():
             run, view = views[alias], join.views[alias]
             if how.adaptation is not None or run.mesh.sample_rows == 0:
                 run.learn(setting_for(view, channel, run, how.training, how.adaptation))
@@ -126,7 +132,8 @@ def run_join(
     sent = {alias: context.broadcast(ipc_bytes(table)) for alias, table in tables.items()}
     reports = context.accumulator(None, ReportParam(name))
     task = JoinTask(
-        name, join, sources, slots, cube, reports, sent, how.on_error, storing, indices
+        name, join, sources, slots, cube, reports, sent, how.on_error, storing, indices,
+        None if planner is None else planner.telling,
     )  # fmt: skip
     # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
     struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])

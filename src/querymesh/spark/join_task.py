@@ -35,6 +35,7 @@ from querymesh.spark.join_report import JoinReport, StreamState
 from querymesh.spark.join_state import BlockLayout, patterns_of
 from querymesh.spark.layout import SHARD, SlotMap
 from querymesh.spark.place import PLACE
+from querymesh.spark.planned_task import Telling
 from querymesh.spark.reports import Report
 from querymesh.spark.state_files import BlockEntry
 from querymesh.spark.state_store import ShardState, open_shard
@@ -81,6 +82,7 @@ class JoinTask:
     on_error: str = "raise"
     storing: Storing | None = None
     indexing: IndexSource = field(default_factory=IndexSource)
+    telling: Telling | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
@@ -183,6 +185,8 @@ class JoinTask:
             report.state_seconds += perf_counter() - started
             for alias, arrived in arrivals.items():
                 profiling[alias].see(arrived)
+            if self.telling is not None:
+                self.telling.tell(fabric, arrivals, step.partitions, report)
             yield from fabric.results(step, routers)
             state.tidy()
 

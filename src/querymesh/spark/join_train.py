@@ -36,7 +36,7 @@ def train_join(
     rows = STRETCH * training.sample_rows
     sample = stretch_of_time(join, data, rows)
     statics = static_stems(join, static_inputs(join, data), on_error)
-    timed = {alias: _timed(join, alias, table) for alias, table in sample.items()}
+    timed = {alias: timed_batch(join, alias, table) for alias, table in sample.items()}
     sampled = SampledJoin(join, timed, statics, on_error)
     overheads = calibrate(training.window)
     meshes: dict[str, Mesh] = {}
@@ -79,7 +79,8 @@ def written_join_mesh(join: JoinQuery) -> JoinMesh:
     return JoinMesh(join.query, {alias: written_mesh(view) for alias, view in join.views.items()})
 
 
-def _timed(join: JoinQuery, alias: str, table: pa.Table) -> pa.RecordBatch:
+def timed_batch(join: JoinQuery, alias: str, table: pa.Table) -> pa.RecordBatch:
+    """The rows of a sample that have a time, if its stream has."""
     batch = one_batch(table)
     if alias not in join.times:
         return batch

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
+from querymesh.cost.utility import Weights
 from querymesh.errors import (
     QueryMeshError,
     SchemaError,
@@ -18,9 +19,12 @@ from querymesh.fabric.policies import EDDIES
 from querymesh.fabric.routing import Routing
 from querymesh.index.indexing import INDEXES, Indexing
 from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.charting import Charting
 from querymesh.optimize.describe import untrained_mesh
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.mesh import Mesh
+from querymesh.optimize.planners import PLANNED, aim_for
+from querymesh.optimize.rate_goals import Goal
 from querymesh.optimize.train import POLICIES
 from querymesh.optimize.training import Training, known_name
 from querymesh.query.join import JoinQuery
@@ -68,6 +72,9 @@ def run(
     adapt: bool | Adaptation = ...,
     routing: Routing | None = ...,
     indexing: Indexing | None = ...,
+    goal: Goal | None = ...,
+    weights: Weights | Sequence[float] | None = ...,
+    charting: Charting | None = ...,
 ) -> DataFrame: ...
 
 
@@ -103,6 +110,9 @@ def run(
     adapt: bool | Adaptation = True,
     routing: Routing | None = None,
     indexing: Indexing | None = None,
+    goal: Goal | None = None,
+    weights: Weights | Sequence[float] | None = None,
+    charting: Charting | None = None,
 ) -> DataFrame | Results:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
 
@@ -118,6 +128,12 @@ def run(
     by the operators' overall selectivities, or by the tuple's content (CBR). `routing` has their
     settings; `metrics(out).router.explain()` tells what they have learned. A mesh gives its query.
 
+    Policies "rate" and "chart" plan joins of windowed streams, from one micro-batch to the next.
+    "rate" goes by output rates (RBO): `goal` is `MostBy(seconds)`, `First(results)` or `Last()`
+    (see docs/rates.md). "chart" goes by output rate and memory (OM), which `weights` weigh against
+    each other; `charting` has all settings (see docs/charts.md). `metrics(out).planner.explain()`
+    tells what they know and chose.
+
     A stream on the fabric adapts (QM § 5.3): as its data changes, so does its mesh, between batches
     and without a restart; `metrics(out).switches` tells when and why. An `Adaptation` says how
     eagerly, `adapt=False` turns it off. On the native engine, which "auto" takes for a trained mesh
@@ -131,7 +147,8 @@ def run(
     `index` is how states are searched: "hash", "bitmap", "amri" or "auto" (see docs/indices.md);
     `indexing` has the settings. `sample` then has a table for each stream.
     """
-    known_name("policy", policy, (*POLICIES, *EDDIES))
+    known_name("policy", policy, (*POLICIES, *EDDIES, *PLANNED))
+    aim = aim_for(policy, goal, weights, charting)
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
     known_name("index", index, INDEXES)
@@ -155,7 +172,7 @@ def run(
                 "queries that share one pass are not aggregated: run the one that aggregates by "
                 "itself, or aggregate the DataFrames that come out"
             )
-        if policy in EDDIES:
+        if policy in (*EDDIES, *PLANNED):
             raise UnsupportedError(
                 f"policy {policy!r} is for one query, not for several that share one pass: run "
                 "each by itself, or use policy='mesh'"
@@ -168,7 +185,7 @@ def run(
             raise UnsupportedError("a join of windowed streams has states: use engine='auto'")
         how = JoinSettings(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
-            shards, delay, idle, routing, index, indexing,
+            shards, delay, idle, routing, index, indexing, aim,
         )  # fmt: skip
         return _on_top(run_join(mesh_or_query, bound, data, how), query, _behind(bound, delay))
     if index != "hash" or indexing is not None:
@@ -180,6 +197,12 @@ def run(
         raise QueryMeshError(
             f"{bound.source.name} is the only windowed stream of this query: its mesh and its "
             "sample are of one stream, not of several"
+        )
+    if policy in PLANNED:
+        raise UnsupportedError(
+            f"policy {policy!r} plans joins of windowed streams, and this query joins none: of "
+            "filters and look-ups, the order with the least work gives the most results in any "
+            "time and keeps nothing, and that is policy='single'"
         )
     source = data[bound.source.alias]
     if not isinstance(source, DataFrame):

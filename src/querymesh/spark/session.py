@@ -39,6 +39,8 @@ def local_session(
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
+        # Of use only with pools (`fair`): in one pool jobs are served as they come, as always.
+        "spark.scheduler.mode": "FAIR",
         **(conf or {}),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)

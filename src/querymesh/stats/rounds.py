@@ -16,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,8 @@ class RoundMean:
             return math.nan
         weights = np.exp(-self.decay * np.arange(len(self._last)))
         newest_first = np.fromiter(reversed(self._last), np.float64)
-        return float(newest_first @ weights / weights.sum())
+        mean = float(newest_first @ weights / weights.sum())
+        return min(max(mean, min(self._last)), max(self._last))  # but for rounding it is
 
 
 class RoundEstimates:
@@ -99,6 +101,14 @@ class RoundEstimates:
         if value is not None:
             mean = self._means.setdefault(name, RoundMean(self._rounds, self._decay))
             mean.observe(value)
+
+    @overload
+    def get(self, name: str) -> float | None: ...
+    @overload
+    def get(self, name: str, otherwise: float) -> float: ...
+    def get(self, name: str, otherwise: float | None = None) -> float | None:
+        """The estimate for the next round if any has shown it, else this."""
+        return self._means[name].mean if name in self._means else otherwise
 
     def __getitem__(self, name: str) -> float:
         """The estimate for the next round, else what was assumed."""

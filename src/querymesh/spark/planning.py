@@ -1,0 +1,197 @@
+"""The loop of a planned join, on the driver: rounds go to the planner, its orders to the tasks.
+
+::
+
+    tasks ── JoinReport ──> PlanLoop: a Round once all shards have told of a batch
+      ^                        │  (a thread of its own)
+      │                        v
+    channels <── one-route meshes ── Planner.observe ── Decision, or nothing
+
+A batch is complete when all shards have reported or one of a later batch has; a shard that ran
+again counts by its last run. Spark's accumulator thread only hands reports over, and nothing that
+goes wrong in the loop reaches the query, which goes on with the orders it has.
+
+As long as too few tuples have been profiled, tasks profile as many as to learn a first mesh from;
+then a share of them, `budget`, round after round.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+
+from querymesh.optimize.budget import Ask
+from querymesh.optimize.orders import order_of, planned_mesh
+from querymesh.optimize.planning import Decision, Planner, Round
+from querymesh.optimize.watch import Switch
+from querymesh.query.join import JoinQuery
+from querymesh.spark.background import Background
+from querymesh.spark.channel import Channel
+from querymesh.spark.join_report import JoinReport
+from querymesh.spark.live import KEPT_PROBLEMS, LiveRun
+from querymesh.spark.planned_round import Rounds
+
+log = logging.getLogger("querymesh")
+
+WAITING = 64
+"""Rounds that wait for the planner; if it is slower than the batches, the oldest are let go."""
+
+CATCH_UP = 0.25
+"""The share of tuples that a query profiles that goes on from a checkpoint, until it has enough."""
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """`enough` profiled tuples end the first stage; afterwards a share of `budget` is profiled, or
+    none, and nothing is planned anew, if it is 0."""
+
+    enough: int
+    budget: float
+
+
+class PlanLoop:
+    """Tells a planner what the batches show, and the tasks what it says."""
+
+    def __init__(
+        self,
+        join: JoinQuery,
+        planner: Planner,
+        rounds: Rounds,
+        views: Mapping[str, LiveRun],
+        channels: Mapping[str, Channel],
+        settings: PlanSettings,
+    ) -> None:
+        self.planner = planner
+        self._join = join
+        self._rounds = rounds
+        self._views = dict(views)
+        self._channels = dict(channels)
+        self._settings = settings
+        self._planning = threading.Lock()
+        self._inbox = threading.Lock()
+        self._open: dict[str | None, tuple[int, dict[int, JoinReport]]] = {}
+        self._told: dict[str | None, int] = {}
+        self._waiting: deque[tuple[int, list[JoinReport], float]] = deque(maxlen=WAITING)
+        self._clock = monotonic()
+        self._profiled = 0
+        self._asked: Ask | None = None
+        self.rounds = 0
+        self.problems: list[str] = []
+        self.done = threading.Event()
+        self._work = Background("querymesh-planner", self._plan, "no plan could be made")
+        if not self._channels:
+            self.done.set()
+        if self._planned:
+            self._ask(Ask(share=CATCH_UP))
+            self.done.set()
+
+    def receive(self, report: JoinReport) -> None:
+        """Take a task's report; returns at once."""
+        if report.batch is None:
+            return
+        with self._inbox:
+            if report.batch <= self._told.get(report.query, -1):
+                return  # of a batch whose round was told already
+            number, reports = self._open.get(report.query, (report.batch, {}))
+            if report.batch < number:
+                return
+            if report.batch > number:
+                self._close(report.query)
+                reports = {}
+            reports[report.shard] = report
+            self._open[report.query] = report.batch, reports
+            if len(reports) == self._rounds.cube.shards:
+                self._close(report.query)
+
+    def _close(self, query: str | None) -> None:
+        """Hand a batch on as a round."""
+        number, reports = self._open.pop(query)
+        passed_s, self._clock = monotonic() - self._clock, monotonic()
+        self._waiting.append((number, [*reports.values()], passed_s))
+        self._told[query] = number
+        self._work.ask()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the planner has heard of all batches so far; False if it took longer."""
+        return self._work.wait(seconds)
+
+    def explain(self) -> str:
+        """What the planner knows and chose."""
+        with self._planning:
+            return self.planner.explain()
+
+    def _plan(self) -> None:
+        while True:
+            with self._inbox:
+                if not self._waiting:
+                    return
+                waiting = self._waiting.popleft()
+            try:
+                self._hear(*waiting)
+            except Exception as problem:
+                told = f"no plan could be made after batch {waiting[0]}: {problem!r}"
+                if len(self.problems) < KEPT_PROBLEMS:
+                    self.problems.append(told)
+                raise
+
+    def _hear(self, number: int, reports: list[JoinReport], passed_s: float) -> None:
+        """One round: what it shows, what the planner says to it, and what to profile next."""
+        if self._settings.budget == 0 and self._planned:
+            return
+        versions = {alias: dict(run.versions) for alias, run in self._views.items()}
+        shown = self._rounds.of(number, reports, versions, passed_s)
+        self._profiled += sum(
+            profile.rows for r in reports for view in r.views.values() for profile in view.profiles
+        )
+        with self._planning:
+            decision = self.planner.observe(shown)
+        self.rounds += 1
+        if decision is not None:
+            self._publish(decision, shown)
+        self._go_on_profiling()
+
+    @property
+    def _planned(self) -> bool:
+        """Whether any stream has orders that were chosen."""
+        return any(self._views[alias].versions[-1][0] for alias in self._channels)
+
+    def _go_on_profiling(self) -> None:
+        """Profile many tuples until enough are, then no more than the budget allows."""
+        planned = self._planned
+        enough = self._profiled >= self._settings.enough * len(self._channels)
+        if not (planned or enough) or not self._channels:
+            return
+        self._ask(Ask(share=self._settings.budget if enough else CATCH_UP))
+        if enough and not planned:
+            for channel in self._channels.values():
+                channel.enough()
+        self.done.set()
+
+    def _ask(self, ask: Ask) -> None:
+        if ask == self._asked:
+            return
+        for channel in self._channels.values():
+            channel.ask(ask, channel.state().ask_number + 1)
+        self._asked = ask
+
+    def _publish(self, decision: Decision, shown: Round) -> None:
+        """Let the tasks of the next batch take the orders."""
+        for alias, order in decision.orders.items():
+            if alias not in self._channels:
+                continue
+            run, view = self._views[alias], self._join.views[alias]
+            version, running = run.versions[-1]
+            mesh = planned_mesh(view, order, decision.reason, max(1, self._profiled))
+            if version and mesh.routes == running.routes:
+                continue
+            self._channels[alias].publish(mesh, version + 1)
+            switch = Switch(version + 1, shown.number, datetime.now(UTC), decision.reason, 0.0)
+            changed = mesh.routes != running.routes
+            run.installed(version + 1, mesh, switch if changed else None)
+            way = " > ".join(order_of(view, mesh.routes[0]))
+            log.info("tuples of %s probe %s: %s", alias, way, decision.reason)

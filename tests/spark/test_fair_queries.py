@@ -1,0 +1,172 @@
+"""Many queries on one session: a heavy one and nine light ones, OM § 5.4."""
+
+import os
+import time
+from collections import Counter
+from itertools import pairwise
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from join_feed import PAIR, Feed, pairs_of, query_of, random_rows
+
+import querymesh as qm
+from querymesh.errors import QueryError, QueryMeshError, SetupError
+from querymesh.spark.fair import MODE, POOL, _check_mode, pool
+
+TASKS, TASK_SECONDS, LIGHT = 20, 0.4, 9
+
+
+def heavy_work(batch):
+    """As many tasks, each of which only takes its time, in the JVM."""
+    sleeping = f"reflect('java.lang.Thread', 'sleep', bigint({1000 * TASK_SECONDS:.0f}))"
+    some = batch.sparkSession.range(0, TASKS, 1, TASKS)
+    some.selectExpr(sleeping).write.format("noop").mode("overwrite").save()
+
+
+class Served:
+    """How long each query's batches took, from when they were ready, and in which pool."""
+
+    def __init__(self, spark, folder) -> None:
+        self.spark, self.folder = spark, folder
+        self.seconds: dict[str, list[float]] = {}
+        self.pools: dict[str, str | None] = {}
+        self._lock = Lock()
+
+    def writer(self, name: str, batches: int, work):
+        """A stream of so many files, a batch each."""
+        source = self.folder / "in" / f"{batches}"
+        if not source.exists():
+            source.mkdir(parents=True)
+            for number in range(batches):
+                pq.write_table(pa.table({"x": range(8)}), source / f"{number}.parquet")
+
+        def serve(batch, _):
+            started = time.monotonic()
+            work(batch)
+            took = time.monotonic() - started
+            with self._lock:
+                self.seconds.setdefault(name, []).append(took)
+                self.pools[name] = self.spark.sparkContext.getLocalProperty(POOL)
+
+        reader = self.spark.readStream.schema("x bigint").option("maxFilesPerTrigger", 1)
+        return (
+            reader.parquet(str(source))
+            .writeStream.foreachBatch(serve)
+            .option("checkpointLocation", str(self.folder / "checkpoints" / name))
+            .trigger(availableNow=True)
+        )
+
+    def run(self, start) -> None:
+        heavy = self.writer("heavy", 1, heavy_work)
+        light = {
+            f"light{number}": self.writer(f"light{number}", 2, lambda b: b.count())
+            for number in range(LIGHT)
+        }
+        for query in start({"heavy": heavy, **light}).values():
+            assert query.awaitTermination(120)
+
+    def longest(self, kind: str) -> float:
+        return max(
+            s for name, served in self.seconds.items() if name.startswith(kind) for s in served
+        )
+
+
+def test_light_queries_wait_for_a_task_of_the_heavy_one_and_not_for_its_batch(spark, tmp_path):
+    together = Served(spark, tmp_path / "together")
+    together.run(lambda writers: {name: writer.start() for name, writer in writers.items()})
+    apart = Served(spark, tmp_path / "apart")
+    apart.run(lambda writers: qm.fair(spark, writers))
+    figures = {
+        "one pool": (together.longest("heavy"), together.longest("light")),
+        "a pool each": (apart.longest("heavy"), apart.longest("light")),
+    }
+    for how, (heavy, light) in figures.items():
+        print(f"{how}: the heavy batch {heavy:.2f} s, the longest light one {light:.2f} s")
+    assert {len(served) for served in apart.seconds.values()} == {1, 2}, "none is left out"
+    assert apart.pools == {name: name for name in apart.seconds}
+    assert set(together.pools.values()) == {None}
+    heavy, light = figures["a pool each"]
+    assert heavy > TASKS / 2 * TASK_SECONDS
+    assert light < heavy / 2, "waits for tasks, of which it takes turns, not for the batch"
+    assert figures["one pool"][1] > 1.5 * light
+
+
+def test_a_join_runs_in_a_pool_as_well_and_gives_the_same(spark, tmp_path):
+    rng = np.random.default_rng(0)
+    feed = Feed(spark, tmp_path / "in", "AB")
+    for number in range(2):
+        feed.add(**{n: random_rows(rng, 20, 1.0, number, 20 * number) for n in "AB"})
+    found: Counter = Counter()
+    checkpoint = str(tmp_path / "checkpoint")
+    out = qm.run(query_of(PAIR), feed.streams(), delay="0 seconds", checkpoint=checkpoint)
+    writer = (
+        out.writeStream.foreachBatch(lambda b, _: found.update(map(tuple, b.collect())))
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+    )
+    assert qm.fair(spark, {"join": writer})["join"].awaitTermination(120)
+    assert found == pairs_of(feed)
+
+
+def test_strict_rounds_serve_each_query_in_turn_and_go_on_from_where_it_was(spark, tmp_path):
+    counts: Counter = Counter()
+    folders = {name: tmp_path / name for name in ("one", "two")}
+    writers = {}
+    for name, folder in folders.items():
+        folder.mkdir()
+        write(folder, 0)
+        writers[name] = (
+            spark.readStream.schema("x bigint")
+            .parquet(str(folder))
+            .writeStream.foreachBatch(lambda b, _, n=name: counts.update({n: b.count()}))
+            .option("checkpointLocation", str(tmp_path / f"{name}-checkpoint"))
+        )
+    turns = []
+    for turn in qm.in_rounds(writers, 4):
+        turns.append(turn)
+        write(folders[turn.query], len(turns))
+    assert [(turn.query, turn.round) for turn in turns] == [
+        ("one", 1),
+        ("two", 1),
+        ("one", 2),
+        ("two", 2),
+    ]
+    assert counts == {"one": 6, "two": 6}, "each row once"
+    for before, turn in pairwise(turns):
+        assert turn.waited_s == pytest.approx(before.took_s), "one waits for the other's turn"
+
+
+def write(folder, number):
+    pq.write_table(pa.table({"x": range(3)}), folder / f"{number}.parquet")
+    os.utime(folder / f"{number}.parquet", (1_000_000_000 + number,) * 2)
+
+
+def test_a_session_that_serves_first_come_first_served_is_refused_with_the_remedy(spark):
+    assert spark.sparkContext.getConf().get(MODE) == "FAIR"
+    with pytest.raises(SetupError, match=r"start it with spark.scheduler.mode=FAIR"):
+        _check_mode("FIFO")
+
+
+def test_wrong_writers_are_refused_before_anything_starts(spark):
+    for wrong in ({}, [1], None):
+        with pytest.raises(QueryError, match="given by name, with their writers"):
+            qm.fair(spark, wrong)
+    with pytest.raises(QueryMeshError, match=r"query q is a DataFrame: give out\.writeStream"):
+        qm.fair(spark, {"q": spark.range(1)})
+    with pytest.raises(QueryMeshError, match="a query's name is text"):
+        list(qm.in_rounds({3: None}, 1))
+    assert not spark.streams.active
+
+
+def test_a_pool_is_left_as_it_was_found(spark):
+    context = spark.sparkContext
+    with pool(spark, "outer"):
+        with pytest.raises(ValueError, match="no"):  # noqa: PT012, SIM117
+            with pool(spark, "inner"):
+                assert context.getLocalProperty(POOL) == "inner"
+                raise ValueError("no")
+        assert context.getLocalProperty(POOL) == "outer"
+    assert context.getLocalProperty(POOL) is None
