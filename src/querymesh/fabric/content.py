@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import process_time
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -102,9 +102,9 @@ class ContentRouter(EddyRouter):
             return [self._sent(ruster, target)]
         if self.routing.trial_by != "cost" or ruster.leaf != PLAIN:
             return super().choose(ruster)
-        started = process_time()  # thread_time is a call of the kernel, and some are slow
+        started = perf_counter()  # processor time is a call of the kernel, and may take longer
         parts = super().choose(ruster)
-        self.learning.worked(1e6 * (process_time() - started))
+        self.learning.worked(1e6 * (perf_counter() - started))
         return parts
 
     def _target(self, ruster: Ruster) -> int | None:
