@@ -22,6 +22,7 @@ import math
 import os
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from querymesh.optimize.chart import Chart
@@ -37,7 +38,7 @@ from querymesh.optimize.chart_shape import (
     shape_of,
 )
 from querymesh.optimize.charting import MODELS, Charting
-from querymesh.optimize.planning import Decision, Orders, Round
+from querymesh.optimize.planning import Decision, Orders, Round, Waiting
 from querymesh.query.join import JoinQuery
 from querymesh.stats.rounds import RoundEstimates
 
@@ -63,7 +64,7 @@ class ChartPlanner:
     """Chooses the orders of a running join by charts; see `querymesh.Charting`.
 
     `rounds` is None until the charts are built. `steps` is the path of the point, the newest last;
-    `buffered` what Spark last told of rows that wait at the sources.
+    `buffered` what Spark last told of rows that wait at the streams' sources.
     """
 
     wants_keys = True
@@ -81,7 +82,7 @@ class ChartPlanner:
         )
         self.rounds: QueryRounds | None = None
         self.steps: deque[Step] = deque(maxlen=KEPT_STEPS)
-        self.buffered: dict[str, float] = {}
+        self.buffered: Mapping[str, Waiting] = {}
         self.outside = self.built = self.seen = 0
         self.results = 0
         self.orders: Orders = {}

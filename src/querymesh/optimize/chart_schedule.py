@@ -24,7 +24,7 @@ class QueryRounds:
     """Algorithm 2: `begin` chooses a round's plan, `end` takes in what the round has shown.
 
     `moves` counts rounds in which a chart was in another region than before, `switches` those with
-    another plan, `hits` those whose plan was a best one for what then was observed.
+    another plan, `hits` those of the `judged` whose plan was a best one for what then was observed.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class QueryRounds:
     ) -> None:
         self.query = query
         self.rates, self.selectivities = rates, selectivities
-        self.rounds = self.moves = self.switches = self.hits = self.rebuilt = 0
+        self.rounds = self.moves = self.switches = self.judged = self.hits = self.rebuilt = 0
         self.chosen: Chosen | None = None
         self._readers = {name: ChartReader(chart) for name, chart in query.stream_charts.items()}
         self._joins = ChartReader(query.join_chart) if query.join_chart else None
@@ -75,6 +75,7 @@ class QueryRounds:
         for stream, rate in rates.items():
             self.rates.observe(stream, rate)
         hit = self._judge(rates, shown)
+        self.judged += 1
         self.hits += hit
         return hit
 
@@ -103,8 +104,8 @@ class QueryRounds:
 
     @property
     def fidelity(self) -> float:
-        """The share of rounds that were hits."""
-        return self.hits / self.rounds if self.rounds else math.nan
+        """The share of rounds that were hits, of those that are over."""
+        return self.hits / self.judged if self.judged else math.nan
 
     @property
     def assumptions(self) -> list[str]:

@@ -33,6 +33,28 @@ class Met(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """What waited at the source of a stream when a micro-batch began, OM's input queue (§ 1.2).
+
+    `taken` are the rows that the batch took, `left` those that it left behind, None where the
+    source does not tell. `arriving` and `processed` are rows a second, by the clock; if more arrive
+    than are processed, the queue grows. `told` is what the source says beside, in its own words.
+    """
+
+    batch: int
+    taken: int
+    left: int | None
+    arriving: float
+    processed: float
+    told: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The queue when the batch began; at least so many, if `left` is not told."""
+        return self.taken + (self.left or 0)
+
+
+@dataclass(frozen=True)
 class Round:
     """What one micro-batch has shown, over all shards.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart_join import ChartPlanner, Step
 from querymesh.report.chart_slices import Slice, plan_shares, slices_of
-from querymesh.report.chart_text import drawn_steps, plan_letters, planner_text
+from querymesh.report.chart_text import drawn_steps, held_text, plan_letters, planner_text
 from querymesh.report.figures import percent
 from querymesh.report.html import page_of
 
@@ -81,14 +81,9 @@ def chart_svg(planner: ChartPlanner) -> str:
     parts = []
     for place, each in enumerate(slices):
         steps = drawn_steps(planner, each)
-        held = [
-            f"{chart.dimensions[axis].name} at {each.held[axis]:,.4g}"
-            for axis in range(len(chart.dimensions))
-            if axis not in each.axes
-        ]
         parts.append(
             f'<g transform="translate({place * panel} 0)">'
-            f"{_panel(each, steps, planner.point, colours, ', '.join(held))}</g>"
+            f"{_panel(each, steps, planner.point, colours, held_text(each, chart))}</g>"
         )
     legend_top = _TOP + SIDE + _BELOW
     for at, (plan, share) in enumerate(shown.items()):
@@ -98,7 +93,8 @@ def chart_svg(planner: ChartPlanner) -> str:
             f'<text x="{_LEFT + 18}" y="{top + 10}">{escape(letters(plan))}: '
             f"{escape(planner.plan_text(orders[plan]))}, {percent(share)} of the chart</text>"
         )
-    width = panel * len(slices)
+    legend = max(len(planner.plan_text(orders[plan])) for plan in shown)
+    width = max(panel * len(slices), _LEFT + 18 + 7 * (legend + 24))
     height = legend_top + _LINE * len(shown) + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ class Slice:
     """A chart's plans on a grid: `plans[row, column]`, the first row the lowest.
 
     `held` are the values of all dimensions; those of the two drawn are the point's. `has_point`:
-    whether the point lies within this slice rather than in another.
+    whether the point lies within this slice rather than in another. `same` is a dimension along
+    which all slices that were cut are like this one.
     """
 
     across: Dimension
@@ -28,6 +29,7 @@ class Slice:
     held: tuple[float, ...]
     plans: npt.NDArray[np.int64]
     has_point: bool
+    same: str = ""
 
     def place(self, point: Sequence[float]) -> tuple[float, float]:
         """Where a point is drawn: parts of the way across and up, at the edge if it is beyond."""
@@ -48,7 +50,8 @@ def slices_of(
     """A chart in slices: all of it, if it has two dimensions.
 
     Of more, the two along which plans differ most around the point are drawn. Of three, the third
-    is cut `most` times, and once more precisely: the slice nearest to the point goes through it.
+    is cut `most` times, and once more precisely: the slice nearest to the point goes through it;
+    where all cuts are alike, that one is enough.
     Of still more dimensions there is the slice through the point alone.
     """
     dimensions = chart.dimensions
@@ -72,6 +75,9 @@ def slices_of(
         at = list(held)
         at[third] = held[third] if cut == nearest else value
         drawn.append(_slice(chart, axes, tuple(at), columns, rows, cut == nearest))
+    here = drawn[nearest]
+    if all(np.array_equal(each.plans, here.plans) for each in drawn):
+        return [replace(here, same=dimensions[third].name)]
     return drawn
 
 

@@ -48,7 +48,7 @@ def planner_text(planner: ChartPlanner) -> str:
         parts.append(_section("plans", _orders(planner)))
         parts.append(_section("path", path_text(planner)))
         parts.append(_section("counts", counts_text(planner)))
-    parts.append(_section("rows that wait at the sources, by Spark", buffered_text(planner)))
+    parts.append(_section("rows that waited at the sources, by Spark", buffered_text(planner)))
     if planner.assumptions:
         parts.append(_section("assumed", "\n".join(planner.assumptions)))
     return "\n\n".join(part for part in parts if part)
@@ -115,9 +115,9 @@ def _charts(planner: ChartPlanner) -> str:
     parts.append(f"λ-λ chart: {size_text(chart_of_joins)}")
     letters = plan_letters(planner)
     for each in slices_of(chart_of_joins, planner.point, COLUMNS, ROWS):
-        parts.append(_held_text(each, chart_of_joins))
+        parts.append(held_text(each, chart_of_joins))
         parts.append(slice_text(each, drawn_steps(planner, each), planner.point, letters))
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def size_text(chart: Chart) -> str:
@@ -133,10 +133,13 @@ def size_text(chart: Chart) -> str:
     return text
 
 
-def _held_text(each: Slice, chart: Chart) -> str:
+def held_text(each: Slice, chart: Chart) -> str:
+    """Where a slice lies in the dimensions that it does not show."""
     rest = [axis for axis in range(len(chart.dimensions)) if axis not in each.axes]
     if not rest:
         return ""
+    if each.same:
+        return f"alike at any {each.same}"
     at = ", ".join(f"{chart.dimensions[axis].name} at {each.held[axis]:,.4g}" for axis in rest)
     return f"{at}{', where the point is' if each.has_point else ''}"
 
@@ -229,13 +232,30 @@ def counts_text(planner: ChartPlanner) -> str:
     assert rounds is not None
     return (
         f"{counted(rounds.rounds, 'round')} planned: {counted(rounds.moves, 'move')}, "
-        f"{rounds.switches:,} switches, {rounds.hits:,} hits, fidelity {percent(rounds.fidelity)}\n"
+        f"{rounds.switches:,} switch{'' if rounds.switches == 1 else 'es'}, "
+        f"{counted(rounds.hits, 'hit')} in {rounds.judged:,} that are over, "
+        f"fidelity {percent(rounds.fidelity)}\n"
         f"{counted(planner.outside, 'round')} beyond the chart, where the nearest region stood in; "
-        f"charts built {planner.built:,} times\n"
+        f"charts built {planner.built:,} time{'' if planner.built == 1 else 's'}\n"
         f"{counted(planner.results, 'result')}"
     )
 
 
 def buffered_text(planner: ChartPlanner) -> str:
-    """What Spark has told of the sources; it need not tell anything."""
-    return "\n".join(f"{name}: {rows:,.0f}" for name, rows in planner.buffered.items())
+    """OM's input queues as Spark has told of them; of a batch job there are none."""
+    rows = [
+        (
+            alias,
+            f"{each.batch:,}",
+            f"{each.taken:,}",
+            "not told" if each.left is None else f"{each.left:,}",
+            f"{each.arriving:,.4g}",
+            f"{each.processed:,.4g}",
+            ", ".join(f"{name} {value}" for name, value in each.told.items()),
+        )
+        for alias, each in planner.buffered.items()
+    ]
+    if not rows:
+        return ""
+    head = ("stream", "batch", "taken by it", "left behind", "arriving a s", "processed a s", "")
+    return table(head, rows, left=(0, 6))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,7 @@ from querymesh.spark.live import LiveRun
 from querymesh.spark.planned_round import Rounds, met_pair, profiled
 from querymesh.spark.planned_task import Telling
 from querymesh.spark.planning import PlanLoop, PlanSettings
+from querymesh.spark.source_waiting import watch_sources
 from querymesh.stats.profile import Profile
 
 if TYPE_CHECKING:
@@ -46,13 +47,15 @@ class PlannedJoin:
     mesh: JoinMesh
     settings: PlanSettings
     telling: Telling
+    streams: Mapping[str, DataFrame] = field(default_factory=dict)
 
     def follow(
         self, views: Mapping[str, LiveRun], channels: Mapping[str, Channel], cube: Hypercube
     ) -> PlanLoop:
         """The loop of the running stream."""
         rounds = Rounds(self.join, cube)
-        return PlanLoop(self.join, self.planner, rounds, views, channels, self.settings)
+        sources = watch_sources(self.streams)
+        return PlanLoop(self.join, self.planner, rounds, views, channels, self.settings, sources)
 
 
 def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -> PlannedJoin:
@@ -62,6 +65,9 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
     aim = how.aim or Aim()
     if not streaming:
         aim = replace(aim, sizes=sizes_of(join, data))
+    if (how.sample is not None or not streaming) and aim.charting is not None:
+        # A sample is one round, and all there is to be observed before the run.
+        aim = replace(aim, charting=replace(aim.charting, settle=1))
     planner = planner_for(how.policy, join, aim)
     meshes = {alias: written_mesh(view) for alias, view in join.views.items()}
     rates: dict[str, float] = {}
@@ -85,6 +91,7 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
         JoinMesh(join.query, meshes, rates),
         PlanSettings(how.training.sample_rows, budget),
         Telling(planner.wants_keys),
+        {a: data[a] for a in join.aliases} if streaming else {},
     )
 
 

@@ -18,6 +18,7 @@ then a share of them, `budget`, round after round.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 
+from querymesh.errors import QueryMeshError
 from querymesh.optimize.budget import Ask
+from querymesh.optimize.chart_join import ChartPlanner
 from querymesh.optimize.orders import order_of, planned_mesh
 from querymesh.optimize.planning import Decision, Planner, Round
 from querymesh.optimize.watch import Switch
@@ -35,6 +38,7 @@ from querymesh.spark.channel import Channel
 from querymesh.spark.join_report import JoinReport
 from querymesh.spark.live import KEPT_PROBLEMS, LiveRun
 from querymesh.spark.planned_round import Rounds
+from querymesh.spark.source_waiting import SourceWatch
 
 log = logging.getLogger("querymesh")
 
@@ -65,6 +69,7 @@ class PlanLoop:
         views: Mapping[str, LiveRun],
         channels: Mapping[str, Channel],
         settings: PlanSettings,
+        sources: SourceWatch | None = None,
     ) -> None:
         self.planner = planner
         self._join = join
@@ -72,6 +77,8 @@ class PlanLoop:
         self._views = dict(views)
         self._channels = dict(channels)
         self._settings = settings
+        self._sources = sources
+        self._query: str | None = None
         self._planning = threading.Lock()
         self._inbox = threading.Lock()
         self._open: dict[str | None, tuple[int, dict[int, JoinReport]]] = {}
@@ -114,16 +121,38 @@ class PlanLoop:
         passed_s, self._clock = monotonic() - self._clock, monotonic()
         self._waiting.append((number, [*reports.values()], passed_s))
         self._told[query] = number
+        self._query = query
         self._work.ask()
 
     def wait(self, seconds: float) -> bool:
         """Wait until the planner has heard of all batches so far; False if it took longer."""
         return self._work.wait(seconds)
 
-    def explain(self) -> str:
-        """What the planner knows and chose."""
+    def explain(self, html: str | os.PathLike[str] | None = None) -> str:
+        """What the planner knows and chose; `html` is a file for all of it as a page, with the
+        drawn chart, of policy "chart"."""
         with self._planning:
-            return self.planner.explain()
+            self._hear_of_sources()
+            return self.planner.explain() if html is None else self._charts.explain(html)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Write the chart of policy "chart" with the path of the point, as SVG."""
+        with self._planning:
+            self._charts.draw(path)
+
+    @property
+    def _charts(self) -> ChartPlanner:
+        if not isinstance(self.planner, ChartPlanner):
+            raise QueryMeshError(
+                "only policy 'chart' has a chart to draw: explain() tells in words what this one "
+                "knows and chose"
+            )
+        return self.planner
+
+    def _hear_of_sources(self) -> None:
+        """Tell a planner that counts memory what waits before the query, where nothing is held."""
+        if self._sources is not None and isinstance(self.planner, ChartPlanner):
+            self.planner.buffered = self._sources.ask(self._query)
 
     def _plan(self) -> None:
         while True:
@@ -149,6 +178,7 @@ class PlanLoop:
             profile.rows for r in reports for view in r.views.values() for profile in view.profiles
         )
         with self._planning:
+            self._hear_of_sources()
             decision = self.planner.observe(shown)
         self.rounds += 1
         if decision is not None:
