@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -194,6 +195,7 @@ class _Operator:
         self._cost_s = tree.costs.row_and_pair_s[0] if isinstance(tree, Join) else tree.cost_s
         self._busy_until_s = 0.0
         self._found: list[pa.Table] = []
+        self._kept = threading.Event()
         self._count = 0
         self._query: StreamingQuery | None = None
 
@@ -253,8 +255,13 @@ class _Operator:
         assert self._query is not None
         part = self.folder / "part"
         pq.write_table(batch, part)
-        part.rename(self.folder / "in" / f"{self.batches:06d}.parquet")
-        self._query.processAllAvailable()
+        self._kept.clear()
+        # Spark takes a file of the same name for the same file.
+        part.rename(self.folder / "in" / f"{uuid4().hex}.parquet")
+        # processAllAvailable() comes back too early if Spark looked for files just before.
+        while not self._kept.wait(1.0):
+            if not self._query.isActive:
+                raise self._query.exception() or RuntimeError(f"{self.folder.name} has stopped")
         self.batches += 1
 
     def _keep(self, batch: DataFrame, _: int) -> None:
@@ -262,6 +269,7 @@ class _Operator:
             self._count += batch.count()
         else:
             self._found.append(batch.toArrow())
+        self._kept.set()
 
     def _release(self) -> None:
         now_s = self.running.now_s()
@@ -294,9 +302,9 @@ def _processed(plan: Plan, tree: Tree, read: DataFrame) -> DataFrame:
             sides = {"l": read.filter(f"{SIDE} = 0"), "r": read.filter(f"{SIDE} = 1")}
             return join_tree(join, sides, ("l", "r"), "365 days")
         case Select(name=name, selectivity=selectivity):
-            return read.filter(f"`{name}` < {selectivity}").drop(SIDE)
+            return read.filter(f"`{name}` < {selectivity}").select(*plan.schema(tree).names)
         case Project():
-            return read.drop(SIDE)
+            return read.select(*plan.schema(tree).names)
         case Source():
             raise AssertionError("a source is no operator")
 
