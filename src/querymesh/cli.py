@@ -170,6 +170,10 @@ def run(
         str | None,
         typer.Option(help="of policy chart: of the output rate and of memory, as 0.4,0.6"),
     ] = None,
+    samples: Annotated[
+        list[str] | None,
+        typer.Option("--sample", help="of a join of streams: Name=path, for each, to learn from"),
+    ] = None,
     adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
     preset: Preset = None,
     search: Search = None,
@@ -203,6 +207,7 @@ def run(
     result = qm.run(
         plan,
         data,
+        sample=_read(spark, split_inputs(samples)) if samples else None,
         policy=policy.value,
         engine=engine.value,
         index=index,
@@ -273,7 +278,7 @@ def reproduce(
 
 @app.command()
 def bench(
-    what: Annotated[str, typer.Argument(help="where, join, policies, or all")] = "all",
+    what: Annotated[str, typer.Argument(help="where, join, policies, goals, or all")] = "all",
     json_file: JsonFile = None,
     quick: Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")] = False,
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
@@ -291,12 +296,20 @@ def bench(
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
-    from querymesh.bench import join_bench, join_growth, join_indices, join_real, policies, where
+    from querymesh.bench import (
+        goals,
+        join_bench,
+        join_growth,
+        join_indices,
+        join_real,
+        policies,
+        where,
+    )
     from querymesh.reproduce import policy_cases
 
-    if what not in ("where", "join", "policies", "all"):
+    if what not in ("where", "join", "policies", "goals", "all"):
         raise typer.BadParameter(
-            f"there is no benchmark {what!r}: choose where, join, policies or all"
+            f"there is no benchmark {what!r}: choose where, join, policies, goals or all"
         )
     if (growth or real or indices) and what != "join":
         raise typer.BadParameter("--growth, --indices and --real are of bench join")
@@ -328,6 +341,10 @@ def bench(
     if what in ("policies", "all"):
         rows = policies.run_policies(quick, case, log, policy_cases.CASES)
         policies.print_rows(rows, out)
+        findings += rows
+    if what in ("goals", "all"):
+        rows = goals.run_goals(quick, case, log)
+        goals.print_rows(rows, out)
         findings += rows
     if json_file is not None:
         write_json(json_file, findings)

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import process_time
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from querymesh.fabric.arrivals import in_order, microseconds
+from querymesh.fabric.arrivals import Arrivals, in_order, microseconds
 from querymesh.fabric.indices import Indices
 from querymesh.fabric.join import JoinFabric, oldest_needed
 from querymesh.fabric.metrics import Metrics
@@ -26,6 +27,7 @@ from querymesh.fabric.policies import make_eddy
 from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.routing import Routing
 from querymesh.fabric.tables import one_batch
+from querymesh.index.partition import Partition
 from querymesh.index.tuner import Change, Tuner
 from querymesh.optimize.mesh import Mesh
 from querymesh.query.join import JoinQuery
@@ -54,12 +56,25 @@ def ignore(_: pa.RecordBatch) -> None:
     """A sink for results that only have to be made."""
 
 
+class Watcher(Protocol):
+    """Whoever is told of each step, and may put other routers in place for the next."""
+
+    def admitted(
+        self, fabric: JoinFabric, arrivals: Mapping[str, Arrivals], stored: Mapping[str, Partition]
+    ) -> None:
+        """A step's tuples are stored, and have not probed yet."""
+
+    def ended(self, fabric: JoinFabric, metrics: Mapping[str, Metrics]) -> None:
+        """They have; what that took, by stream."""
+
+
 @dataclass
 class CoreRun:
     """What a run did. `curve` has (processor seconds, results) so far after each step; the state's
-    figures are those of all streams together, at their peak."""
+    figures are those of all streams together, at their peak, `rows_of` the arrivals by stream."""
 
     metrics: Metrics = field(default_factory=Metrics)
+    rows_of: dict[str, int] = field(default_factory=dict)
     probes: int = 0
     cpu_seconds: float = 0.0
     curve: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
@@ -84,6 +99,7 @@ def run_core(
     step_rows: int,
     sink: Sink = ignore,
     tuner: Tuner | None = None,
+    watcher: Watcher | None = None,
 ) -> CoreRun:
     """Join whole streams, sorted by time, on the routes that these routers choose; a tuner chooses
     the indices of their states."""
@@ -93,10 +109,12 @@ def run_core(
     indices = None if tuner is None else Indices(fabric, tuner)
     for step in steps(join, streams, step_rows):
         started = process_time()
-        horizon = take_step(fabric, routers, step, sink, indices)
+        horizon = take_step(fabric, routers, step, sink, indices, watcher)
         run.cpu_seconds += process_time() - started
-        results = sum(view.metrics.rows_out for view in fabric.views.values())
-        run.curve.append((run.cpu_seconds, results))
+        stepped = _taken_metrics(fabric)
+        if watcher is not None:
+            watcher.ended(fabric, stepped)
+        _count(run, fabric, stepped)
         _note_state(run, fabric)
         started = process_time()
         forget(fabric, horizon)
@@ -104,12 +122,29 @@ def run_core(
     run.index_seconds = sum(stem.index_seconds for stem in fabric.streams.values())
     if tuner is not None:
         run.tuning_seconds, run.changes = tuner.seconds, tuner.changes
-    for view in fabric.views.values():
-        probing = {op.index for op in view.bound.operators if isinstance(op, Probe)}
-        visited = view.metrics.by_operator()
-        run.probes += sum(visited[k].evaluations for k in probing & visited.keys())
-        run.metrics.add(view.metrics)
     return run
+
+
+def _taken_metrics(fabric: JoinFabric) -> dict[str, Metrics]:
+    """What the last step took, by stream; the next one is counted from zero."""
+    taken = {alias: view.metrics for alias, view in fabric.views.items()}
+    for view in fabric.views.values():
+        view.metrics = Metrics()
+    return taken
+
+
+def _count(run: CoreRun, fabric: JoinFabric, stepped: Mapping[str, Metrics]) -> None:
+    for alias, metrics in stepped.items():
+        operators = fabric.views[alias].bound.operators
+        visited = metrics.by_operator()
+        run.probes += sum(
+            visited[op.index].evaluations
+            for op in operators
+            if isinstance(op, Probe) and op.index in visited
+        )
+        run.rows_of[alias] = run.rows_of.get(alias, 0) + metrics.rows_in
+        run.metrics.add(metrics)
+    run.curve.append((run.cpu_seconds, run.metrics.rows_out))
 
 
 def take_step(
@@ -118,12 +153,16 @@ def take_step(
     step: Streams,
     sink: Sink = ignore,
     indices: Indices | None = None,
+    watcher: Watcher | None = None,
 ) -> int:
     """Store a step's tuples and let them probe; its last time."""
     arrivals = in_order(step, fabric.join.times)
     if indices is not None:
         indices.arrive(arrivals)
-    for batch in fabric.results(fabric.admit(arrivals, routers), routers):
+    admitted = fabric.admit(arrivals, routers)
+    if watcher is not None:
+        watcher.admitted(fabric, arrivals, admitted.partitions)
+    for batch in fabric.results(admitted, routers):
         sink(batch)
     if indices is not None:
         indices.tune()

@@ -23,7 +23,6 @@ from querymesh.bench.policies_race import (
     answer_of,
     mean_bounds,
 )
-from querymesh.fabric.join import JoinFabric
 from querymesh.fabric.join_profile import SampledJoin, profile_arrivals
 from querymesh.fabric.router import Router
 from querymesh.fabric.view import own_conditions
@@ -62,10 +61,14 @@ class Join:
         schemas = {alias.upper(): batch.schema for alias, batch in self.streams.items()}
         return bind_join(query(window_sql(self.design), time="ts"), schemas)
 
+    @property
+    def sample(self) -> dict[str, pa.RecordBatch]:
+        """What training sees: the first part of all streams."""
+        return {a: batch.slice(0, int(SAMPLED * len(batch))) for a, batch in self.streams.items()}
+
     def views(self) -> dict[str, View]:
-        """Each stream, with a profile of the first part of all."""
-        seen = {a: batch.slice(0, int(SAMPLED * len(batch))) for a, batch in self.streams.items()}
-        sampled = SampledJoin(self.join, seen, {})
+        """Each stream, with a profile of the sample."""
+        sampled = SampledJoin(self.join, self.sample, {})
         return {
             alias: View(view, sampled.profile(alias, PROFILED, seed=0), own_conditions(view), STEP)
             for alias, view in self.join.views.items()
@@ -74,17 +77,12 @@ class Join:
     def run(self, makers: Mapping[str, Maker]) -> Done:
         """Step by step; the time is the core's."""
         used: dict[str, Router] = {alias: make() for alias, make in makers.items()}
-        fabrics: list[JoinFabric] = []
         out: list[pa.RecordBatch] = []
-
-        def routers(fabric: JoinFabric) -> Mapping[str, Router]:
-            fabrics.append(fabric)
-            return used
-
-        done = run_core(self.join, self.streams, routers, STEP * len(used), out.append)
+        done = run_core(self.join, self.streams, lambda _: used, STEP * len(used), out.append)
         seconds = sum(visits.seconds for visits in done.metrics.visits.values())
-        rows_of = {alias: view.metrics.rows_in for alias, view in fabrics[0].views.items()}
-        return Done(answer_of(out), done.metrics, done.cpu_seconds, 1e6 * seconds, used, rows_of)
+        return Done(
+            answer_of(out), done.metrics, done.cpu_seconds, 1e6 * seconds, used, done.rows_of
+        )
 
     def bounds(self) -> Bounds:
         """Probes a tuple, over arrivals of all times; the class is the row's kind.

@@ -1,0 +1,309 @@
+"""`querymesh bench goals`: all policies on the same windowed joins, under three goals.
+
+| goal | what is measured |
+| --- | --- |
+| least work | processor time for all tuples, beside evaluations and comparisons |
+| most output by t | results when the last tuple arrives, tuples coming faster than `single` can |
+| least memory | peak bytes of states, indices and waiting tuples, tuples coming more slowly |
+
+One run tells all three: it gives the time of each step, and a queue in front of it is arithmetic.
+Steps arrive evenly; one begins when it is there and the step before is done::
+
+    arrives   a1      a2      a3      a4
+    runs        [ 1 ][   2    ][ 3 ]    [ 4 ]        waiting at its end: what came and is not done
+
+The join core, in this process (`core_run`). `single` and `mesh` are trained on a sample, `eddy` and
+`cbr` learn tuple by tuple, `rate` and `chart` plan by the sample and then step by step. What is
+done before the run, and planning, which is the driver's, is not in its time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.text import Text
+
+from querymesh.bench.core_run import CoreRun, Watcher, run_core, steps
+from querymesh.bench.finding import Finding, timing_details
+from querymesh.bench.join_data import Design
+from querymesh.bench.measure import Log, interleave
+from querymesh.bench.planned_core import MakePlanner, PlannedSteps
+from querymesh.bench.policies_joins import STEP, Join
+from querymesh.bench.policies_race import Answer, Policy, View, answer_of, deciding, trained
+from querymesh.fabric.join_profile import SampledJoin
+from querymesh.fabric.policies import CBR, EDDY
+from querymesh.fabric.router import Router
+from querymesh.fabric.routing import Routing
+from querymesh.optimize.chart_join import ChartPlanner
+from querymesh.optimize.charting import Charting
+from querymesh.optimize.rate_goals import MostBy
+from querymesh.optimize.rate_join import RatePlanner
+from querymesh.optimize.training import Training, known_name
+from querymesh.report.figures import table
+from querymesh.spark.planned_join import sampled_round
+
+RUSH, EASE = 1.25, 0.8
+"""How fast tuples come, where 1 is what `single` can just handle."""
+
+ROUNDS, QUICK_ROUNDS = 5, 1
+SINGLE = "single"
+
+Routers = Mapping[str, Router]
+Begin = Callable[[], tuple[Routers, Watcher | None]]
+"""A fresh run: its routers, and what watches it."""
+
+
+def by_views(policy: Policy) -> Callable[[Join], Begin]:
+    """A policy whose routers each see the sample of their own stream."""
+
+    def enter(subject: Join) -> Begin:
+        makers = {alias: policy(view) for alias, view in subject.views().items()}
+        return lambda: ({alias: make() for alias, make in makers.items()}, None)
+
+    return enter
+
+
+def by_plans(make: MakePlanner) -> Callable[[Join], Begin]:
+    """A policy that plans the whole join, by the sample and again while it runs."""
+
+    def enter(subject: Join) -> Begin:
+        sample = sampled_round(SampledJoin(subject.join, subject.sample, {}), Training())
+
+        def begin() -> tuple[Routers, Watcher]:
+            planned = PlannedSteps(subject.join, make(subject.join), sample)
+            return planned.routers, planned
+
+        return begin
+
+    return enter
+
+
+POLICIES: dict[str, Callable[[Join], Begin]] = {
+    SINGLE: by_views(trained("single")),
+    "mesh": by_views(trained("mesh")),
+    "eddy": by_views(deciding(EDDY, Routing())),
+    "cbr": by_views(deciding(CBR, Routing())),
+    "rate": by_plans(lambda join: RatePlanner(join, MostBy(60))),
+    "chart": by_plans(lambda join: ChartPlanner(join, Charting(settle=1))),
+}
+"""The first is what others are compared with. A new policy is one line."""
+
+
+@dataclass(frozen=True)
+class Uneven(Join):
+    """Streams of which not all rows come: of stream i the share `shares[i]`, and after half of the
+    time, if they `swap`, that of the stream as far from the other end."""
+
+    shares: tuple[float, ...] = ()
+    swap: bool = False
+
+    @cached_property
+    def streams(self) -> dict[str, pa.RecordBatch]:
+        """The streams by alias, thinned."""
+        rng = np.random.default_rng(self.design.seed + 1)
+        found = {}
+        for number, (alias, rows) in enumerate(super().streams.items()):
+            half = np.arange(rows.num_rows) >= rows.num_rows // 2
+            later = self.shares[-1 - number] if self.swap else self.shares[number]
+            share = np.where(half, later, self.shares[number])
+            found[alias] = rows.filter(pa.array(rng.random(rows.num_rows) < share))
+        return found
+
+    def views(self) -> dict[str, View]:
+        """Each stream, with a profile of the sample; what arrives in a step is classified at once.
+
+        Training counts with windows of that size, and of the largest steps none is divided.
+        """
+        largest = dict.fromkeys(self.streams, 1)
+        for step in steps(self.join, self.streams, STEP * len(self.streams)):
+            largest = {a: max(largest[a], batch.num_rows) for a, batch in step.items()}
+        views = super().views()
+        return {alias: replace(view, window=largest[alias]) for alias, view in views.items()}
+
+
+EVEN = (1.0,) * 10
+FALLING = (1.0, 0.5, 0.25, 0.12, 0.06)
+ROWS, QUICK = 60_000, 600
+QUICK_RATE = {"rate": 60.0, "window_s": 4}
+
+_DESIGNS: dict[str, tuple[dict[str, Any], tuple[float, ...], bool]] = {
+    "5-way, even": ({"shape": "5-way", "matches": 0.8}, EVEN, False),
+    "5-way, uneven": ({"shape": "5-way", "matches": 3.0}, FALLING, False),
+    "5-way, uneven, swapped": ({"shape": "5-way", "matches": 3.0}, FALLING, True),
+    "5-way, kinds": ({"shape": "5-way", "matches": 3.0, "rare": 0.002}, EVEN, False),
+    "star, uneven": ({"shape": "star", "matches": 3.0}, FALLING, False),
+    "star, kinds": ({"shape": "star", "matches": 3.0, "rare": 0.002}, EVEN, False),
+    "clique, even": ({"shape": "clique", "matches": 4.0, "linked": 0.1}, EVEN, False),
+    "clique, uneven": ({"shape": "clique", "matches": 4.0, "linked": 0.1}, FALLING, False),
+}
+
+
+def subject_of(name: str, quick: bool) -> Uneven:
+    """The streams of a case."""
+    given, shares, swap = _DESIGNS[name]
+    size: dict[str, Any] = {"rows": QUICK, **QUICK_RATE} if quick else {"rows": ROWS}
+    return Uneven(name, Design(**{**given, **size}), shares=shares, swap=swap)
+
+
+class Queue(NamedTuple):
+    """A run behind a queue: results by the time the last tuple arrives, and the most tuples that
+    had come and were not done when a step ended."""
+
+    results: int
+    waiting: int
+
+
+def queued(run: CoreRun, rows: int, lasting_s: float) -> Queue:
+    """What becomes of a run if its tuples, so many in all, come evenly over this time."""
+    steps = len(run.curve) - 1
+    every_s, each = lasting_s / steps, rows / steps
+    done_s, by_end, waiting = 0.0, 0, 0.0
+    for number in range(1, steps + 1):
+        took_s = run.curve[number][0] - run.curve[number - 1][0]
+        done_s = max(done_s, number * every_s) + took_s
+        arrived = min(steps, int(done_s / every_s))
+        waiting = max(waiting, (arrived - number) * each)
+        if done_s <= lasting_s:
+            by_end = run.curve[number][1]
+    return Queue(by_end, round(waiting))
+
+
+@dataclass
+class Contest:
+    """One case, and all runs of its policies."""
+
+    subject: Join
+    runs: dict[str, list[CoreRun]] = field(default_factory=dict)
+    switches: dict[str, int] = field(default_factory=dict)
+    planning_s: dict[str, float] = field(default_factory=dict)
+    clock_s: float = 0.0
+
+    def action(self, name: str, begin: Begin) -> Callable[[], Answer]:
+        """One run of a policy."""
+
+        def run() -> Answer:
+            routers, watcher = begin()
+            out: list[pa.RecordBatch] = []
+            join, streams = self.subject.join, self.subject.streams
+            step_rows = STEP * len(streams)
+            done = run_core(join, streams, lambda _: routers, step_rows, out.append, None, watcher)
+            self.runs.setdefault(name, []).append(done)
+            self.clock_s += done.cpu_seconds
+            if isinstance(watcher, PlannedSteps):
+                self.switches[name] = watcher.switches
+                self.planning_s[name] = watcher.planning_seconds
+            return answer_of(out)
+
+        return run
+
+    @property
+    def rows(self) -> int:
+        """Tuples of all streams."""
+        return sum(batch.num_rows for batch in self.subject.streams.values())
+
+    def median(self, name: str, figure: Callable[[CoreRun], float]) -> float:
+        """Over the runs of a policy but the first, which was to warm up."""
+        return statistics.median(figure(run) for run in self.runs[name][1:])
+
+    def figures(self, name: str) -> dict[str, float]:
+        """What a policy came to under each goal."""
+        usual_s = self.median(SINGLE, lambda run: run.cpu_seconds)
+        row_bytes = sum(b.nbytes for b in self.subject.streams.values()) / self.rows
+        total = self.runs[name][0].metrics.rows_out
+
+        def by_end(run: CoreRun) -> float:
+            return 100 * queued(run, self.rows, usual_s / RUSH).results / max(total, 1)
+
+        def peak_mb(run: CoreRun) -> float:
+            waiting = queued(run, self.rows, usual_s / EASE).waiting
+            return float(run.state_bytes + waiting * row_bytes) / 1e6
+
+        return {
+            "evaluations": self.median(name, lambda run: run.metrics.evaluations / self.rows),
+            "comparisons": self.median(name, lambda run: run.metrics.comparisons / self.rows),
+            "cpu_us": self.median(name, lambda run: 1e6 * run.cpu_seconds / self.rows),
+            "by_end_percent": self.median(name, by_end),
+            "peak_mb": self.median(name, peak_mb),
+            "state_mb": self.median(name, lambda run: run.state_bytes / 1e6),
+            "index_mb": self.median(name, lambda run: run.index_bytes / 1e6),
+        }
+
+
+def run_goals(quick: bool, cases: list[str] | None, log: Log) -> list[dict[str, Any]]:
+    """A row for each case and policy."""
+    for name in cases or ():
+        known_name("case", name, tuple(_DESIGNS))
+    command = "querymesh bench goals" + (" --quick" if quick else "")
+    rows: list[dict[str, Any]] = []
+    for name in cases or _DESIGNS:
+        log(f"{name}: data, training …")
+        found = _contest(subject_of(name, quick), QUICK_ROUNDS if quick else ROUNDS, log)
+        rows += [finding.as_row(command) for finding in found]
+    return rows
+
+
+def _contest(subject: Join, rounds: int, log: Log) -> list[Finding]:
+    contest = Contest(subject)
+    actions = {n: contest.action(n, enter(subject)) for n, enter in POLICIES.items()}
+    timing = interleave(actions, rounds, clock=lambda: contest.clock_s)
+    log(f"  {subject.name}: {rounds} rounds, A/A {timing.a_a:.3f}")
+    found = []
+    for name in POLICIES:
+        figures = {key: round(value, 4) for key, value in contest.figures(name).items()}
+        time = round(timing.ratio(name, SINGLE), 4)
+        details = {
+            "policy": name,
+            "rows": contest.rows,
+            "results": contest.runs[name][0].metrics.rows_out,
+            **figures,
+            "time": time,
+            "switches": contest.switches.get(name, 0),
+            "planning_s": round(contest.planning_s.get(name, 0.0), 4),
+            **timing_details(timing),
+        }
+        found.append(Finding(subject.name, f"{name}: time", time, "× single's", details=details))
+    return found
+
+
+HEAD = (
+    "case", "policy", "time ×", "evaluations", "comparisons", "by t, %", "peak MB", "index MB",
+    "switches", "A/A",
+)  # fmt: skip
+
+
+def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
+    """The rows as a table for people, the best policy of each goal marked by a star."""
+    lines, before = [], None
+    best = _best(rows)
+    for row in rows:
+        at, first = row["details"], row["case"] != before
+        before = row["case"]
+
+        def starred(key: str, text: str, at: Mapping[str, Any] = at, case: str = before) -> str:
+            return text + ("*" if best[case, key] == at["policy"] else " ")
+
+        lines.append((
+            row["case"] if first else "", at["policy"], starred("time", f"{at['time']:.2f}"),
+            f"{at['evaluations']:.2f}", f"{at['comparisons']:.2f}",
+            starred("by_end_percent", f"{at['by_end_percent']:.1f}"),
+            starred("peak_mb", f"{at['peak_mb']:.2f}"), f"{at['index_mb']:.2f}",
+            str(at["switches"]), f"{at['a_a']:.2f}" if first else "",
+        ))  # fmt: skip
+    console.print(Text(table(HEAD, lines, left=(0, 1))), soft_wrap=True)
+
+
+def _best(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """By case and goal, the policy that did best."""
+    found: dict[tuple[str, str], str] = {}
+    for case in dict.fromkeys(row["case"] for row in rows):
+        some = [row["details"] for row in rows if row["case"] == case]
+        for key, sign in (("time", 1), ("by_end_percent", -1), ("peak_mb", 1)):
+            found[case, key] = min(some, key=lambda at: sign * at[key])["policy"]
+    return found
