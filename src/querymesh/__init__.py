@@ -35,6 +35,7 @@ from querymesh.spark.run import run
 from querymesh.spark.session import local_session
 from querymesh.spark.shared import Results
 from querymesh.spark.train import train
+from querymesh.spark.tree_run import TreeRun
 from querymesh.spark.where import where
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ __all__ = [
     "Stop",
     "Training",
     "TrainingError",
+    "TreeRun",
     "UnsupportedError",
     "__version__",
     "fair",

@@ -54,6 +54,8 @@ def print_run(result: DataFrame, output: Path) -> None:
             out.print(Text(f"{alias}: {switches_text([switch])}"), soft_wrap=True)
         if done.planner is not None:
             out.print(Text(f"\n{done.planner.explain()}\n"), soft_wrap=True)
+    elif isinstance(done, qm.TreeRun):
+        out.print(Text(done.explain()), soft_wrap=True)
     elif done.engine == "fabric":
         text = metrics_text(done.metrics, done.mesh, done.versions[-1][0], done.router)
         out.print(Text(text), soft_wrap=True)

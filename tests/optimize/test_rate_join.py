@@ -137,7 +137,7 @@ def test_what_is_known_and_chosen_is_told():
     planner.observe(round_of(0, {"a": 500, "b": 50, "c": 10}, EVEN, probe_s=2e-6))
     text = planner.explain()
     for part in (
-        'policy rate, goal "most by 60s", 1 rounds seen',
+        'policy rate, goal "most by 60s", 1 round seen',
         "(b ⋈ c) ⋈ a, chosen in round 0 by exact of 2 plans",
         "b  probes c > a",
         "0.01",

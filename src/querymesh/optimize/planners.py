@@ -50,7 +50,9 @@ def aim_for(
 def planner_for(policy: str, join: JoinQuery, aim: Aim) -> Planner:
     """A fresh planner of a policy for a join."""
     if policy == "rate":
-        return RatePlanner(join, aim.goal, aim.sizes)
+        if aim.sizes is not None:
+            return RatePlanner(join, aim.goal, aim.sizes, patience=1)
+        return RatePlanner(join, aim.goal)
     if policy == "chart":
         return ChartPlanner(join, aim.charting)
     raise UnsupportedError(f"policy {policy!r} has no planner for joins of windowed streams")

@@ -171,9 +171,12 @@ def choose(
 
 def unreachable(tree: Tree, goal: Goal) -> str:
     """What to say of a plan that windows keep from its goal."""
+    assert isinstance(goal, First), "the others are reached, or refused before"
+    most = float(predicted_until(tree, goal.results).made[-1])
     return (
-        f"the plan {text(tree)} never makes what is asked, {goal}: its windows let rows go before "
-        "they are met. Ask for fewer results, or for longer windows"
+        f"the first {goal.results:g} results are not reached: {most:.3g} are expected of "
+        f"{text(tree)}, whose windows let rows go before they are met. Ask for no more than that, "
+        "or for longer windows"
     )
 
 

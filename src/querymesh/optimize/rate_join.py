@@ -73,12 +73,18 @@ class Chosen:
 
 @dataclass
 class RatePlanner:
-    """Chooses probe orders by output rates. `sizes` are the rows of streams that end."""
+    """Chooses probe orders by output rates. `sizes` are the rows of streams that end.
+
+    `stores_trees`: the tree itself runs, and its joins keep what they hand on, as Spark's own do.
+    `patience` is in rounds: a batch, or a tree that is fixed beforehand, has one.
+    """
 
     join: JoinQuery
     goal: Goal | None = None
     sizes: Mapping[str, int] | None = None
     space: Space = field(default_factory=lambda: Space(placing="pushed"))
+    stores_trees: bool = False
+    patience: int = PATIENCE
     wants_keys: bool = field(default=False, init=False)
     chosen: Chosen | None = field(default=None, init=False)
     orders: Orders = field(init=False)
@@ -106,7 +112,7 @@ class RatePlanner:
         """Take in a round; other orders, if they are worth it."""
         self.statistics.observe(shown)
         self.results += shown.results
-        if self.statistics.unknown and self.statistics.rounds < PATIENCE:
+        if self.statistics.unknown and self.statistics.rounds < self.patience:
             return None
         if isinstance(self.goal, First) and self.chosen and self.results >= self.goal.results:
             return None
@@ -124,7 +130,7 @@ class RatePlanner:
 
     def choose(self, number: int = 0) -> Chosen:
         """The best tree by what is known now; an error if the goal cannot be reached."""
-        query, self.assumptions = self.statistics.query()
+        query, self.assumptions = self.statistics.query(self.stores_trees)
         return chosen_for(query, self._goal, self.space, number)
 
     @property
@@ -134,7 +140,7 @@ class RatePlanner:
 
     def _figures(self) -> dict[str, float]:
         """All estimates by name."""
-        query, _ = self.statistics.query()
+        query, _ = self.statistics.query(self.stores_trees)
         figures = {f"rate of {each.name}": each.rows_a_second for each in query.streams}
         figures |= {f"{p.left} ⋈ {p.right}": p.selectivity for p in query.predicates}
         figures |= {

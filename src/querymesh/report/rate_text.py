@@ -1,14 +1,19 @@
-"""What policy "rate" knows and chose, as text: `metrics(out).planner.explain()`."""
+"""What policy "rate" knows and chose, as text: `metrics(out).planner.explain()`.
+
+Where the tree itself runs, it is drawn; on states, the orders that it means are listed.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from textwrap import indent
 
 from querymesh.optimize.rate_goals import goal_text
 from querymesh.optimize.rate_join import RatePlanner, said, text_of
 from querymesh.optimize.rate_query import RateQuery, Selection
-from querymesh.report.figures import micros, percent, seconds, table
+from querymesh.optimize.rate_trees import Nested, nested
+from querymesh.report.figures import counted, micros, percent, seconds, table
 
 KEPT = 10
 """So many of the last changes are listed."""
@@ -19,7 +24,10 @@ def rate_text(planner: RatePlanner) -> str:
     was assumed."""
     assert planner.goal is not None
     chosen = planner.chosen
-    head = f'policy rate, goal "{goal_text(planner.goal)}", {planner.statistics.rounds} rounds seen'
+    seen = counted(planner.statistics.rounds, "round")
+    head = f'policy rate, goal "{goal_text(planner.goal)}", {seen} seen'
+    if planner.stores_trees:
+        head += ", as a tree of Spark's own joins"
     if chosen is None:
         parts = [head, f"plan\n  {_waiting(planner)}", f"orders\n{indent(_orders(planner), '  ')}"]
         return "\n\n".join(parts)
@@ -34,11 +42,14 @@ def rate_text(planner: RatePlanner) -> str:
         head,
         f"streams\n{indent(_streams(chosen.query), '  ')}",
         f"joins\n{indent(_joins(chosen.query), '  ')}",
-        f"costs\n{indent(_costs(chosen.query), '  ')}",
+        f"costs\n{indent(_costs(chosen.query, planner.stores_trees), '  ')}",
         "plan\n" + indent("\n".join(plan), "  "),
-        f"orders\n{indent(_orders(planner), '  ')}",
     ]
-    if planner.history:
+    if planner.stores_trees:
+        parts.append("tree\n" + indent("\n".join(_drawn(nested(chosen.tree), "", "")), "  "))
+    else:
+        parts.append(f"orders\n{indent(_orders(planner), '  ')}")
+    if planner.history and not planner.stores_trees:
         parts.append("changes\n" + indent("\n".join(planner.history[-KEPT:]), "  "))
     if planner.assumptions:
         parts.append("assumed\n" + indent("\n".join(planner.assumptions), "  "))
@@ -75,12 +86,23 @@ def _joins(query: RateQuery) -> str:
     return table(("join", "share of pairs that match"), rows, left=(0,))
 
 
-def _costs(query: RateQuery) -> str:
+def _costs(query: RateQuery, stores_trees: bool) -> str:
     costs = query.costs
-    return (
-        f"{micros(1e6 * costs.probe_s)} µs to probe, {micros(1e6 * costs.move_s)} µs for each row "
-        "found, measured; a tuple's own conditions and its storing are above"
-    )
+    text = f"{micros(1e6 * costs.probe_s)} µs to probe, {micros(1e6 * costs.move_s)} µs for each "
+    if stores_trees:
+        return (
+            f"{text}row found, {micros(1e6 * costs.hash_s)} µs to store a row, on states of our "
+            "own: what Spark's joins take is not measured"
+        )
+    return f"{text}row found, measured; a tuple's own conditions and its storing are above"
+
+
+def _drawn(shape: Nested, stem: str, below: str) -> Iterator[str]:
+    """Each line of a tree. `stem` leads to this node, `below` on from it."""
+    yield stem + (shape if isinstance(shape, str) else "⋈")
+    if not isinstance(shape, str):
+        yield from _drawn(shape[0], f"{below}├─ ", f"{below}│  ")
+        yield from _drawn(shape[1], f"{below}└─ ", f"{below}   ")
 
 
 def _orders(planner: RatePlanner) -> str:

@@ -84,10 +84,10 @@ def run_join(
         microseconds_of(getattr(how, name), name)
     if how.checkpoint is not None:
         how = replace(how, checkpoint=_absolute(str(how.checkpoint)))
-    frames = _frames(join, data)
+    frames = stream_frames(join, data)
     streaming = next(iter(frames.values())).isStreaming
     session = next(iter(frames.values())).sparkSession
-    given = _given(mesh_or_query, join)
+    given = given_mesh(mesh_or_query, join)
     planner = planned_join(join, data, how) if how.policy in PLANNED else None
     mesh = _mesh(given, join, data, how, streaming) if planner is None else planner.mesh
     shards = shard_count(join, how.shards, session.sparkContext.defaultParallelism)
@@ -157,7 +157,8 @@ def _absolute(path: str) -> str:
     return path if is_address(path) else os.path.abspath(path)
 
 
-def _frames(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, DataFrame]:
+def stream_frames(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, DataFrame]:
+    """The windowed streams by alias, all of them streaming or none."""
     frames: dict[str, DataFrame] = {}
     for stream in join.streams:
         given = data[stream.alias]
@@ -177,7 +178,8 @@ def _frames(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, DataFrame]:
     return frames
 
 
-def _given(mesh_or_query: JoinMesh | Mesh | Query, join: JoinQuery) -> JoinMesh | None:
+def given_mesh(mesh_or_query: JoinMesh | Mesh | Query, join: JoinQuery) -> JoinMesh | None:
+    """The mesh that was given, if it was one and is of this join."""
     if isinstance(mesh_or_query, Query):
         return None
     if isinstance(mesh_or_query, Mesh):

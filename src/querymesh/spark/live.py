@@ -155,7 +155,8 @@ def remember(out: DataFrame | Results, run: object) -> None:
 def metrics(out: DataFrame | Results) -> Any:
     """The run behind a DataFrame that `where` or `run` returned: metrics so far, mesh, engine.
 
-    It is a `LiveRun`; of a join of windowed streams a `JoinRun`, which has one for each stream.
+    It is a `LiveRun`; of a join of windowed streams a `JoinRun`, which has one for each stream; of
+    a join that runs as a tree of Spark's own joins a `TreeRun`.
 
     It belongs to that very DataFrame, not to what is derived from it, and adds up every execution.
     Counts come from the fabric; the native engine runs in generated code, which has no counters.

@@ -21,6 +21,7 @@ from querymesh.optimize.planners import Aim, planner_for
 from querymesh.optimize.planning import Met, Planner, Round
 from querymesh.optimize.rate_join import RatePlanner
 from querymesh.optimize.shares import Hypercube
+from querymesh.optimize.training import Training
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.spark.channel import Channel
@@ -73,7 +74,7 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
     rates: dict[str, float] = {}
     if how.sample is not None or not streaming:
         sampled = {**data, **(how.sample or {})}
-        shown = sampled_round(join, sampled, how)
+        shown = sampled_round(sampled_join(join, sampled, how), how.training)
         decision = planner.observe(shown)
         if isinstance(planner, RatePlanner) and planner.problem:
             raise QueryError(planner.problem)
@@ -103,15 +104,19 @@ def sizes_of(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, int]:
     }
 
 
-def sampled_round(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -> Round:
-    """A stretch of all streams as the one round that a planner sees before a run."""
+def sampled_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -> SampledJoin:
+    """A stretch of all streams, stored."""
     sample = stretch_of_time(join, data, STRETCH * how.training.sample_rows)
     statics = static_stems(join, static_inputs(join, data), how.on_error)
     timed = {alias: timed_batch(join, alias, table) for alias, table in sample.items()}
-    sampled = SampledJoin(join, timed, statics, how.on_error)
+    return SampledJoin(join, timed, statics, how.on_error)
+
+
+def sampled_round(sampled: SampledJoin, training: Training) -> Round:
+    """A sample as the one round that a planner sees before a run."""
+    join = sampled.join
     profiles = {
-        alias: sampled.profile(alias, how.training.sample_rows, how.training.seed)
-        for alias in join.aliases
+        alias: sampled.profile(alias, training.sample_rows, training.seed) for alias in join.aliases
     }
     passing = {alias: _passing(join, alias, profile) for alias, profile in profiles.items()}
     arrived = {alias: len(sampled.arrivals[alias]) for alias in join.aliases}

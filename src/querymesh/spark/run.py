@@ -48,6 +48,7 @@ from querymesh.spark.shared import Results
 from querymesh.spark.task import FabricTask
 from querymesh.spark.task_mesh import MeshSource
 from querymesh.spark.train import ENGINES, engine_for, train_or_written
+from querymesh.spark.tree_run import run_tree
 
 log = logging.getLogger("querymesh")
 
@@ -130,9 +131,10 @@ def run(
 
     Policies "rate" and "chart" plan joins of windowed streams, from one micro-batch to the next.
     "rate" goes by output rates (RBO): `goal` is `MostBy(seconds)`, `First(results)` or `Last()`
-    (see docs/rates.md). "chart" goes by output rate and memory (OM), which `weights` weigh against
-    each other; `charting` has all settings (see docs/charts.md). `metrics(out).planner.explain()`
-    tells what they know and chose.
+    (see docs/rates.md); with engine="native" it runs as a tree of Spark's own joins, which stays.
+    "chart" goes by output rate and memory (OM), which `weights` weigh against each other;
+    `charting` has all settings (see docs/charts.md). `metrics(out).planner.explain()` tells what
+    they know and chose.
 
     A stream on the fabric adapts (QM § 5.3): as its data changes, so does its mesh, between batches
     and without a restart; `metrics(out).switches` tells when and why. An `Adaptation` says how
@@ -181,12 +183,17 @@ def run(
     training = training or Training()
     if isinstance(bound, JoinQuery):
         assert isinstance(mesh_or_query, Mesh | JoinMesh | Query)
-        if engine == "native":
-            raise UnsupportedError("a join of windowed streams has states: use engine='auto'")
+        if engine == "native" and policy != "rate":
+            raise UnsupportedError(
+                "a join of windowed streams runs on states of its own: use engine='auto'; or "
+                "policy='rate', which can run it as a tree of Spark's own joins"
+            )
         how = JoinSettings(
             policy, checkpoint, on_error, join_sample(bound, sample), training, _adaptation(adapt),
             shards, delay, idle, routing, index, indexing, aim,
         )  # fmt: skip
+        if engine == "native":
+            return _on_top(run_tree(mesh_or_query, bound, data, how), query, None)
         return _on_top(run_join(mesh_or_query, bound, data, how), query, _behind(bound, delay))
     if index != "hash" or indexing is not None:
         raise QueryMeshError(
