@@ -1,8 +1,8 @@
 """Random ways to run a windowed join in memory; the results must not depend on any of them.
 
 Rows are cut into steps, come late by up to `delay_us`, go to shards by the hypercube, and take any
-routes, which change between steps or are decided on the way; states are evicted and compacted in
-between, and have any indices, which change as well.
+routes, which change between steps, are decided on the way or planned round by round; states are
+evicted and compacted in between, and have any indices, which change as well.
 """
 
 import random
@@ -40,9 +40,11 @@ from querymesh.index.plan import BitPlan
 from querymesh.index.schedule import SCHEDULES
 from querymesh.index.tuner import Tuner
 from querymesh.optimize.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.optimize.orders import planned_mesh
 from querymesh.optimize.shares import Hypercube, choose_shares, join_dimensions
 from querymesh.query.bind_join import bind_join
 from querymesh.query.join import JoinQuery
+from querymesh.query.model import Probe
 
 TESTS = [
     Threshold("x", 0.5, True),
@@ -135,8 +137,10 @@ def results(case: WindowCase, run: Run) -> Counter:
         for step in range(run.steps):
             if routers is None or rng.random() < 0.5:
                 routers = {a: MeshRouter(random_mesh(rng, join, a, run.pruned)) for a in join.views}
-                if policies.random() < 0.4:
+                if (drawn := policies.random()) < 0.4:
                     routers = {a: random_eddy(policies, join, a, run.pruned) for a in join.views}
+                elif drawn < 0.6:
+                    routers = {a: MeshRouter(random_plan(policies, join, a)) for a in join.views}
             rows = {r.alias: _rows_of_step(run, r.name, step) for r in case.streams}
             for shard, fabric in enumerate(shards):
                 here = {a: [i for i in ids if shard in placed[a][i]] for a, ids in rows.items()}
@@ -293,6 +297,15 @@ def random_mesh(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -
         window=rng.choice([10_000, 5, 10_000, 1]),
         least_ruster=rng.choice([0, 3, 10_000]),
     )  # fmt: skip
+
+
+def random_plan(rng: random.Random, join: JoinQuery, alias: str) -> Mesh:
+    """The one route that a planner (policies "rate" and "chart") makes of an order: any order, of
+    all relations or of some, also such as precedence does not allow."""
+    view = join.views[alias]
+    relations = [op.relation for op in view.operators if isinstance(op, Probe)]
+    order = rng.sample(relations, rng.randint(0, len(relations)))
+    return planned_mesh(view, order, "random", sample_rows=1)
 
 
 def random_eddy(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -> Router:

@@ -20,6 +20,7 @@ from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, w
 from window_runs import bound
 
 import querymesh as qm
+from querymesh.optimize.planners import PLANNED
 
 SOAK = int(os.environ.get("QUERYMESH_SOAK", "0"))
 """Set by `make soak`: so many times some more cases."""
@@ -43,9 +44,11 @@ class Wanted:
     streams: int
     shards: int
     has: tuple[str, ...] = ()
+    policy: str | None = None
 
     def __str__(self) -> str:
-        return "-".join(map(str, (self.seed, self.streams, self.shards, *self.has)))
+        parts = (self.seed, self.streams, self.shards, *self.has, self.policy)
+        return "-".join(str(part) for part in parts if part is not None)
 
     def cases(self):
         """Random cases that have what is wanted, and some combinations but not too many."""
@@ -61,7 +64,7 @@ class Wanted:
     def how(self) -> dict:
         return {
             "shards": self.shards,
-            "policy": "single" if self.seed % 3 == 0 else "mesh",
+            "policy": self.policy or ("single" if self.seed % 3 == 0 else "mesh"),
             "index": ("amri", "hash", "bitmap", "auto")[self.seed % 4],
             "indexing": EAGER,
         }
@@ -74,7 +77,8 @@ def soaked(first_seed: int, count: int) -> list[Wanted]:
     for seed in range(first_seed, first_seed + count * SOAK):
         has = [name for name in HAS if rng.random() < 0.5]
         shards = 1 if "rows" in has else rng.choice([1, 2, 4, 6])
-        found.append(Wanted(seed, rng.randint(2, 5), shards, tuple(has)))
+        policy = rng.choice([None, None, *PLANNED])
+        found.append(Wanted(seed, rng.randint(2, 5), shards, tuple(has), policy))
     return found
 
 
@@ -117,6 +121,8 @@ BATCHES = [
     Wanted(8, 4, 1, ("rows",)),
     Wanted(9, 3, 1, ("rows", "static", "comparison")),
     Wanted(10, 3, 4, ("static", "comparison")),
+    *(Wanted(15, 4, 2, (), policy) for policy in PLANNED),
+    Wanted(16, 3, 1, ("rows", "static"), "rate"),
     *soaked(10_000, 8),
 ]
 
@@ -136,10 +142,31 @@ def test_a_batch_of_any_join_gives_what_duckdb_gives(spark, wanted):
     assert as_multiset(out.toArrow()) == rows, case.ours
 
 
+TREES = [
+    *(Wanted(21, 2, 1), Wanted(22, 3, 1, ("static",)), Wanted(23, 4, 1, ("comparison",))),
+    *soaked(30_000, 4),
+]
+TREE_CANNOT = ("low_bit", "is_even", "near")
+"""Python functions of the cases."""
+
+
+@pytest.mark.parametrize("wanted", TREES, ids=str)
+def test_a_planned_tree_of_sparks_own_joins_gives_what_duckdb_gives(spark, wanted):
+    case, combinations = next(
+        (case, found)
+        for case, found in wanted.cases()
+        if not case.counts_rows and not any(name in case.ours for name in TREE_CANNOT)
+    )
+    frames = {name: spark.createDataFrame(table) for name, table in case.inputs.items()}
+    out = qm.run(case.query, frames, policy="rate", engine="native", training=SMALL)
+    assert as_multiset(out.toArrow()) == expected(case, combinations, {}), case.ours
+
+
 STREAMS = [
     *(Wanted(11, 2, 2), Wanted(12, 3, 4)),
     Wanted(13, 2, 1, ("rows", "comparison")),
     Wanted(14, 3, 1, ("rows", "static")),
+    *(Wanted(17, 3, 2, ("comparison",), policy) for policy in PLANNED),
     *soaked(20_000, 4),
 ]
 
