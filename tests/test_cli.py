@@ -227,6 +227,55 @@ def test_a_predicate_that_raises_in_a_task_is_told_without_spark_around_it(
         assert "org.apache.spark" not in result.stderr
 
 
+JOIN = """SELECT a.id AS a, b.id AS b, c.id AS c FROM A a [RANGE 4 SECONDS],
+B b [RANGE 4 SECONDS], C c [RANGE 4 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> list[str | Path]:
+    """A join of three streams of files, as the words that run it."""
+    (tmp_path / "join.sql").write_text(JOIN, encoding="utf-8")
+    words: list[str | Path] = ["run", tmp_path / "join.sql", "--time", "ts"]
+    words += ["--output", tmp_path / "out.parquet"]
+    for name in "ABC":
+        table = pa.table({"ts": pa.array(range(0, 9_000_000, 100_000), pa.timestamp("us", "UTC")),
+                          "id": range(90), "k": [i % 7 for i in range(90)]})  # fmt: skip
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "0.parquet")
+        words += ["--input", f"{name}={tmp_path / name}"]
+    return words
+
+
+def test_run_ends_with_what_the_planner_knew_and_chose(
+    spark: SparkSession, streams: list[str | Path]
+) -> None:
+    result = invoke(*streams, "--policy", "chart", "--weights", "0.2,0.8")
+    assert result.exit_code == 0, result.output
+    assert "policy chart: w_r 0.2 / output rate + w_m 0.8 * memory" in result.output
+    assert "λ-λ chart: 64,000 regions" in result.output
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ("0,0", "both 0"),
+        ("-1,1", "the weight of rate must be a finite number from 0 on, not -1"),
+        ("0.4", "weights are two numbers"),
+        ("much,little", "two numbers with a comma between them, as 0.4,0.6"),
+    ],
+)
+def test_wrong_weights_are_one_message(
+    spark: SparkSession, streams: list[str | Path], weights: str, words: str
+) -> None:
+    fails(invoke(*streams, "--policy", "chart", f"--weights={weights}"), 1, words)
+
+
+def test_weights_of_another_policy_are_one_message(
+    spark: SparkSession, streams: list[str | Path]
+) -> None:
+    fails(invoke(*streams, "--weights", "0.4,0.6"), 1, "weights= is of policy 'chart'")
+
+
 def test_doctor_ends_well_when_all_is_well(spark: SparkSession) -> None:
     result = invoke("doctor")
     assert result.exit_code == 0, result.output
