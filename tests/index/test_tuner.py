@@ -37,13 +37,36 @@ def test_bits_go_to_the_attributes_that_requests_specify():
 
 def test_amri_follows_the_workload_and_a_fixed_bitmap_does_not():
     for kind, changes in (("amri", 2), ("bitmap", 1)):
-        each = tuner(kind, schedule="continuous")
+        each = tuner(kind, schedule="continuous", memory=0.0)
         each.see({"s": load({(0,): 1000})})
         for _ in range(3):
             each.see({"s": load({(2,): 1000})})
         assert len(each.changes) == changes
         asked = each.changes[-1].new.configuration.bits
         assert asked == ((0, 0, 12) if kind == "amri" else (12, 0, 0))
+
+
+def test_a_workload_that_has_passed_is_forgotten_bit_by_bit():
+    amri = tuner("amri", schedule="continuous", memory=0.5)
+    amri.see({"s": load({(0,): 1000})})
+    asked = []
+    for _ in range(6):
+        amri.see({"s": load({(2,): 1000})})
+        asked.append(amri.frequencies["s"].get((0,), 0.0))
+    assert asked == sorted(asked, reverse=True)
+    assert 0 < asked[-1] < 0.05 < asked[0]
+    of_first, *_, of_third = amri.plans["s"].configuration.bits
+    assert of_first < of_third
+
+
+def test_values_that_repeat_get_no_bits_that_tell_nothing():
+    even = load({(0,): 500, (1,): 500})
+    few_values = even._replace(repeats={0: 0.0, 1: 1 / 4})
+    for given, most in ((even, 6), (few_values, 4)):
+        amri = tuner("amri", visits=False)
+        amri.see({"s": given})
+        assert amri.plans["s"].configuration.bits[1] <= most
+    assert amri.plans["s"].configuration.bits[0] >= 8
 
 
 def test_k_hash_indices_are_for_the_most_frequent_patterns():

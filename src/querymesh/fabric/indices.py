@@ -16,8 +16,12 @@ from querymesh.index.partition import Partition
 from querymesh.index.plan import Plan
 from querymesh.index.prices import machine_prices
 from querymesh.index.request import Pattern
+from querymesh.index.stem import Stem
 from querymesh.index.tuner import Attributes, Change, Load, Tuner
 from querymesh.query.join import JoinQuery
+
+SAMPLED_ROWS = 512
+"""Rows by which it is estimated how often values repeat."""
 
 
 def attributes_of(join: JoinQuery) -> dict[str, Attributes]:
@@ -42,8 +46,23 @@ class Meter:
             requests = stem.requests - self._seen.get(alias, Counter())
             self._seen[alias] = stem.requests.copy()
             largest = max(map(len, stem.partitions), default=0)
-            loads[alias] = Load(requests, arrived.get(alias, 0), stem.rows, largest)
+            came = arrived.get(alias, 0)
+            loads[alias] = Load(requests, came, stem.rows, largest, repeats_of(stem))
         return loads
+
+
+def repeats_of(stem: Stem) -> dict[int, float]:
+    """By join attribute, the chance that two rows of a state have the same value, from a sample."""
+    if not stem.partitions:
+        return {}
+    largest = max(stem.partitions, key=len)
+    chosen = np.linspace(0, len(largest) - 1, min(len(largest), SAMPLED_ROWS)).astype(np.int64)
+    pairs = len(chosen) * (len(chosen) - 1)
+    found = {}
+    for number, codes in enumerate(largest.keys):
+        _, counts = np.unique(codes[chosen], return_counts=True)
+        found[number] = float((counts * (counts - 1)).sum() / pairs) if pairs else 0.0
+    return found
 
 
 @dataclass

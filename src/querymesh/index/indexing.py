@@ -42,6 +42,8 @@ class Indexing:
       requests each state gets
     - `steps`: micro-batches (in a batch job, Arrow batches) that an assessment lasts at least: the
       tuples of one go much the same ways
+    - `memory`: the weight that earlier counts have beside the newest: stored rows are searched for
+      as long as they are in the window, and routes may change more often
     - `worth`: the share of its cost that another configuration must save to be taken
     - `visits`: count what it takes to come to a bucket, which the paper's eq. 1 leaves out
     - `migration`: what happens to rows stored already (§ 8): "nothing", "all", "partial"
@@ -58,6 +60,7 @@ class Indexing:
     schedule: str = "continuous"
     window: int = 60_000
     every: int = 100_000
+    memory: float = 0.5
     worth: float = 0.05
     steps: int = 5
     visits: bool = True
@@ -68,8 +71,10 @@ class Indexing:
         _known("assessment", self.assessment, list(ASSESSMENTS))
         _known("schedule", self.schedule, list(SCHEDULES))
         _known("migration", self.migration, list(MIGRATIONS))
-        if not 0 <= self.worth < 1:
-            raise QueryMeshError(f"Indexing(worth={self.worth}): a share from 0 to below 1")
+        for name in ("worth", "memory"):
+            if not 0 <= getattr(self, name) < 1:
+                given = getattr(self, name)
+                raise QueryMeshError(f"Indexing({name}={given}): a share from 0 to below 1")
         for name in ("first", "window", "every", "steps"):
             if getattr(self, name) < 1:
                 raise QueryMeshError(f"Indexing({name}={getattr(self, name)}): give at least 1")

@@ -51,12 +51,14 @@ class Attributes(NamedTuple):
 
 class Load(NamedTuple):
     """What a state did since it was last told of: requests by access pattern, arrivals; and what it
-    holds now: all rows, and those of its largest partition."""
+    holds now: all rows, those of its largest partition, and by attribute how often two rows have
+    the same value."""
 
     requests: Mapping[Pattern, int]
     arrived: int
     stored: int
     largest: int
+    repeats: Mapping[int, float] = {}
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class _State:
     arrived: int = 0
     stored: int = 0
     largest: int = 0
+    repeats: Mapping[int, float] = field(default_factory=dict)
     workload: Workload | None = None
 
 
@@ -136,7 +139,7 @@ class Tuner:
         for name, load in loads.items():
             state = self._states[name]
             served[name] = sum(load.requests.values())
-            state.stored, state.largest = load.stored, load.largest
+            state.stored, state.largest, state.repeats = load.stored, load.largest, load.repeats
             for counting in (state.first, state.assessment if name in assessed else None):
                 for pattern, count in load.requests.items():
                     if counting is not None:
@@ -182,7 +185,8 @@ class Tuner:
 
     def _choose(self, name: str, counted: Assessment, why: str) -> list[Change]:
         """Choose a state's plan anew; with a budget, bits may move to it from other states."""
-        state, seen = self._states[name], counted.result()
+        state = self._states[name]
+        seen = _together(self.frequencies.get(name), counted.result(), self.settings.memory)
         if state.workload is not None and self._is_the_same(state, self.frequencies[name], seen):
             return []
         self.frequencies[name] = seen
@@ -222,10 +226,15 @@ class Tuner:
         return has < (1 - self.settings.worth) * had
 
     def _spread(self, name: str) -> dict[Pattern, float]:
-        """Frequencies for eq. 1, which knows equality alone."""
+        """Frequencies for eq. 1, which knows equality alone, and values that never repeat.
+
+        With n bits for an attribute of which two rows have the same value with the chance c, a
+        request looks at c + (1 - c) · 2^-n of the rows: the same form as of a comparison.
+        """
         keys, _ = self.attributes[name]
         compared = {j for pattern in self.frequencies[name] for j in pattern if j >= keys}
-        return split_ranges(self.frequencies[name], dict.fromkeys(compared, ONE_SIDED))
+        left = {**self._states[name].repeats, **dict.fromkeys(compared, ONE_SIDED)}
+        return split_ranges(self.frequencies[name], left)
 
     def _bits(self, state: _State) -> int:
         rows = max(state.largest.bit_length() - 1, 0)
@@ -292,3 +301,14 @@ class Tuner:
 
     def _partitions(self, state: _State) -> float:
         return state.stored / state.largest if state.largest else 1.0
+
+
+def _together(
+    before: Mapping[Pattern, float] | None, now: Mapping[Pattern, float], memory: float
+) -> Mapping[Pattern, float]:
+    """The frequencies of now beside those of before, which have the weight `memory`."""
+    if not before or not memory:
+        return now
+    return {
+        p: memory * before.get(p, 0.0) + (1 - memory) * now.get(p, 0.0) for p in {**now, **before}
+    }

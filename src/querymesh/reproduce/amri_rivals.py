@@ -44,7 +44,9 @@ TUPLES, STEP_ROWS, QUICK = 30_000, 400, 50
 TRAINED = 10_000
 """Tuples of a stream that are trained on: one window, two phases."""
 
-PAPER = Indexing(assessment="cdia-highest", schedule="hybrid", migration="nothing", worth=0.0)
+PAPER = Indexing(
+    assessment="cdia-highest", schedule="hybrid", migration="nothing", worth=0.0, memory=0.0
+)
 FIGURE_8 = replace(PAPER, threshold=0.1, error=0.05, window=60_000, every=100_000)
 FIGURE_10 = replace(PAPER, threshold=0.15, error=0.1, window=40_000, every=80_000)
 """The paper's settings: of Figures 8, 9a and 9b, and of 9c and 10."""

@@ -26,7 +26,7 @@ from querymesh.bench.case import Bench
 from querymesh.bench.core_run import Streams, forget, steps, take_step
 from querymesh.bench.measure import CONTROL, RivalsDisagreeError
 from querymesh.cost.index_cost import Prices
-from querymesh.fabric.indices import Indices, attributes_of
+from querymesh.fabric.indices import Indices, attributes_of, repeats_of
 from querymesh.fabric.join import JoinFabric
 from querymesh.index.indexing import Indexing
 from querymesh.index.plan import Plan
@@ -150,7 +150,7 @@ def _trained(join: JoinQuery, streams: Streams, rows: int) -> tuple[dict[str, Lo
     loads = {}
     for alias, stem in fabric.streams.items():
         largest = max(map(len, stem.partitions))
-        loads[alias] = Load(stem.requests, streams[alias].num_rows, stem.rows, largest)
+        loads[alias] = Load(stem.requests, streams[alias].num_rows, stem.rows, largest, repeats_of(stem))
     return loads, run
 
 

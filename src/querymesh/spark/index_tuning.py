@@ -223,9 +223,11 @@ class IndexTuning:
             requests[pattern] = requests.get(pattern, 0) + count
         with self._lock:
             last = [use.load for use in self._uses[alias].last.values()]
+        largest = max(last, key=lambda load: load.largest)
         return Load(
             requests,
             other.arrived + (one.arrived if one else 0),
             sum(load.stored for load in last),
-            max(load.largest for load in last),
+            largest.largest,
+            largest.repeats,
         )
