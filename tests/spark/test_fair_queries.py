@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from itertools import pairwise
-from threading import Lock
+from threading import Barrier, Lock
 
 import numpy as np
 import pyarrow as pa
@@ -16,82 +16,95 @@ import querymesh as qm
 from querymesh.errors import QueryError, QueryMeshError, SetupError
 from querymesh.spark.fair import MODE, POOL, _check_mode, pool
 
-TASKS, TASK_SECONDS, LIGHT = 20, 0.4, 9
-
-
-def heavy_work(batch):
-    """As many tasks, each of which only takes its time, in the JVM."""
-    sleeping = f"reflect('java.lang.Thread', 'sleep', bigint({1000 * TASK_SECONDS:.0f}))"
-    some = batch.sparkSession.range(0, TASKS, 1, TASKS)
-    some.selectExpr(sleeping).write.format("noop").mode("overwrite").save()
+TASKS, TASK_SECONDS, LIGHT, LIGHT_JOBS, CORES = 20, 0.5, 9, 1, 2
 
 
 class Served:
-    """How long each query's batches took, from when they were ready, and in which pool."""
+    """How long each query's jobs took from when they were asked for, and in which pool.
+
+    The heavy query's batch is one job of tasks that only take their time; a light one's are jobs of
+    a task with nothing to do, so that their time is what they waited. The heavy job begins when
+    the batches of all are ready, and the light ones when its tasks have been given all cores.
+    """
 
     def __init__(self, spark, folder) -> None:
         self.spark, self.folder = spark, folder
         self.seconds: dict[str, list[float]] = {}
         self.pools: dict[str, str | None] = {}
-        self._lock = Lock()
+        self._lock, self._ready = Lock(), Barrier(LIGHT + 1)
+        sleeping = f"reflect('java.lang.Thread', 'sleep', bigint({1000 * TASK_SECONDS:.0f}))"
+        # As RDDs they are planned by now, and planning is not counted as waiting.
+        self._heavy = spark.range(0, TASKS, 1, TASKS).selectExpr(sleeping)._jdf.rdd()
+        self._light = spark.range(0, 1, 1, 1)._jdf.rdd()
+        for _ in range(20):
+            self.light()  # a JVM that has just started is slow
+        spark.range(1).selectExpr(sleeping)._jdf.rdd().count()
 
-    def writer(self, name: str, batches: int, work):
-        """A stream of so many files, a batch each."""
-        source = self.folder / "in" / f"{batches}"
+    def heavy(self) -> None:
+        self._heavy.count()
+
+    def light(self) -> None:
+        self._light.count()
+
+    def writer(self, name: str, jobs: int, work):
+        """A stream of one file, whose batch has so many jobs."""
+        source = self.folder / "in"
         if not source.exists():
             source.mkdir(parents=True)
-            for number in range(batches):
-                pq.write_table(pa.table({"x": range(8)}), source / f"{number}.parquet")
+            pq.write_table(pa.table({"x": range(8)}), source / "0.parquet")
 
         def serve(batch, _):
-            started = time.monotonic()
-            work(batch)
-            took = time.monotonic() - started
-            with self._lock:
-                self.seconds.setdefault(name, []).append(took)
-                self.pools[name] = self.spark.sparkContext.getLocalProperty(POOL)
+            self._ready.wait(60)
+            time.sleep(0 if name == "heavy" else 2 * TASK_SECONDS)
+            for _ in range(jobs):
+                started = time.monotonic()
+                work()
+                took = time.monotonic() - started
+                with self._lock:
+                    self.seconds.setdefault(name, []).append(took)
+            self.pools[name] = self.spark.sparkContext.getLocalProperty(POOL)
 
-        reader = self.spark.readStream.schema("x bigint").option("maxFilesPerTrigger", 1)
         return (
-            reader.parquet(str(source))
+            self.spark.readStream.schema("x bigint")
+            .parquet(str(source))
             .writeStream.foreachBatch(serve)
             .option("checkpointLocation", str(self.folder / "checkpoints" / name))
             .trigger(availableNow=True)
         )
 
     def run(self, start) -> None:
-        heavy = self.writer("heavy", 1, heavy_work)
+        heavy = self.writer("heavy", 1, self.heavy)
         light = {
-            f"light{number}": self.writer(f"light{number}", 2, lambda b: b.count())
+            f"light{number}": self.writer(f"light{number}", LIGHT_JOBS, self.light)
             for number in range(LIGHT)
         }
-        for query in start({"heavy": heavy, **light}).values():
+        running = start({"heavy": heavy, **light})
+        for query in running.values():
             assert query.awaitTermination(120)
 
-    def longest(self, kind: str) -> float:
-        return max(
-            s for name, served in self.seconds.items() if name.startswith(kind) for s in served
-        )
+    def figures(self) -> tuple[float, float]:
+        """Seconds of the heavy job, and the longest that a light one waited."""
+        light = [max(served) for name, served in self.seconds.items() if name != "heavy"]
+        assert len(light) == LIGHT
+        return self.seconds["heavy"][0], max(light)
 
 
 def test_light_queries_wait_for_a_task_of_the_heavy_one_and_not_for_its_batch(spark, tmp_path):
     together = Served(spark, tmp_path / "together")
-    together.run(lambda writers: {name: writer.start() for name, writer in writers.items()})
+    with pool(spark, "shared"):
+        together.run(lambda writers: {name: writer.start() for name, writer in writers.items()})
     apart = Served(spark, tmp_path / "apart")
     apart.run(lambda writers: qm.fair(spark, writers))
-    figures = {
-        "one pool": (together.longest("heavy"), together.longest("light")),
-        "a pool each": (apart.longest("heavy"), apart.longest("light")),
-    }
-    for how, (heavy, light) in figures.items():
-        print(f"{how}: the heavy batch {heavy:.2f} s, the longest light one {light:.2f} s")
-    assert {len(served) for served in apart.seconds.values()} == {1, 2}, "none is left out"
+    for how, served in (("one pool", together), ("a pool each", apart)):
+        heavy, light = served.figures()
+        print(f"{how}: the heavy job {heavy:.2f} s, the longest wait of a light one {light:.2f} s")
+    assert {len(served) for served in apart.seconds.values()} == {1, LIGHT_JOBS}, "none left out"
     assert apart.pools == {name: name for name in apart.seconds}
-    assert set(together.pools.values()) == {None}
-    heavy, light = figures["a pool each"]
-    assert heavy > TASKS / 2 * TASK_SECONDS
+    assert set(together.pools.values()) == {"shared"}
+    heavy, light = apart.figures()
+    assert heavy > TASKS / CORES * TASK_SECONDS
     assert light < heavy / 2, "waits for tasks, of which it takes turns, not for the batch"
-    assert figures["one pool"][1] > 1.5 * light
+    assert together.figures()[1] > 1.5 * light
 
 
 def test_a_join_runs_in_a_pool_as_well_and_gives_the_same(spark, tmp_path):

@@ -1,8 +1,8 @@
 """Many streaming queries served fairly, OM § 5.4: none waits for another to be done.
 
-Spark serves jobs first come, first served: a light query's batch waits until every task of a heavy
-one has at least begun. In pools of their own, under the FAIR scheduler, queries take turns at free
-cores: a light one waits for a task to end, not for a batch::
+Spark serves jobs first come, first served, by default and within a pool: a light query's batch
+waits until every task of a heavy one has at least begun. In pools of their own, under the FAIR
+scheduler, queries take turns at free cores: a light one waits for a task to end, not for a batch::
 
     one pool     H H H H H H H H L L     tasks of a heavy batch, then those of the light ones
     a pool each  H L H L H H H H H H

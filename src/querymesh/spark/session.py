@@ -39,7 +39,7 @@ def local_session(
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
-        # Of use only with pools (`fair`): in one pool jobs are served as they come, as always.
+        # For `fair`: within one pool jobs are served as they come, as always.
         "spark.scheduler.mode": "FAIR",
         **(conf or {}),
     }
