@@ -59,14 +59,16 @@ def test_a_workload_that_has_passed_is_forgotten_bit_by_bit():
     assert of_first < of_third
 
 
-def test_values_that_repeat_get_no_bits_that_tell_nothing():
+def test_values_that_repeat_get_fewer_bits():
     even = load({(0,): 500, (1,): 500})
-    few_values = even._replace(repeats={0: 0.0, 1: 1 / 4})
-    for given, most in ((even, 6), (few_values, 4)):
+    repeating = even._replace(repeats={0: 0.0, 1: 0.9})
+    bits = []
+    for given in (even, repeating):
         amri = tuner("amri", visits=False)
         amri.see({"s": given})
-        assert amri.plans["s"].configuration.bits[1] <= most
-    assert amri.plans["s"].configuration.bits[0] >= 8
+        bits.append(amri.plans["s"].configuration.bits)
+    assert bits[0] == (6, 6, 0)
+    assert bits[1][1] < 6 < bits[1][0]
 
 
 def test_k_hash_indices_are_for_the_most_frequent_patterns():
