@@ -39,7 +39,7 @@ from querymesh.bench.real_streams import (
     quarters,
     ticks,
 )
-from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.join_profile import SampledJoin, written_mesh
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import train_mesh
@@ -267,7 +267,11 @@ def learned(question: Question, join: JoinQuery) -> dict[str, dict[str, Mesh]]:
                 meshes[alias] = written_mesh(view)
             else:
                 meshes[alias] = train_mesh(
-                    join.query, profile, calibrate(window), Training(window=window), policy
+                    join.query,
+                    profile,
+                    overheads_for(view, window),
+                    Training(window=window),
+                    policy,
                 )
     return made
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from querymesh.bench.finding import Finding, timing_details
 from querymesh.bench.measure import Log, RivalsDisagreeError, interleave
 from querymesh.cost.mesh import WINDOW
-from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.content import ContentRouter
 from querymesh.fabric.content_record import Event
 from querymesh.fabric.join_profile import written_mesh
@@ -69,7 +69,7 @@ def trained(policy: str) -> Policy:
         mesh = written_mesh(view.bound)
         if len(view.bound.operators) > 1:
             training = Training(window=view.window)
-            overheads = calibrate(view.window)
+            overheads = overheads_for(view.bound, view.window)
             mesh = train_mesh(view.bound.query, view.profile, overheads, training, policy)
         return lambda: MeshRouter(mesh)
 

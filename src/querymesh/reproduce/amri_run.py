@@ -150,7 +150,8 @@ def _trained(join: JoinQuery, streams: Streams, rows: int) -> tuple[dict[str, Lo
     loads = {}
     for alias, stem in fabric.streams.items():
         largest = max(map(len, stem.partitions))
-        loads[alias] = Load(stem.requests, streams[alias].num_rows, stem.rows, largest, repeats_of(stem))
+        came = streams[alias].num_rows
+        loads[alias] = Load(stem.requests, came, stem.rows, largest, repeats_of(stem))
     return loads, run
 
 

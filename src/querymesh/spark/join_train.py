@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.join import static_stems
 from querymesh.fabric.join_profile import SampledJoin, written_mesh
 from querymesh.fabric.tables import one_batch
@@ -38,7 +38,6 @@ def train_join(
     statics = static_stems(join, static_inputs(join, data), on_error)
     timed = {alias: timed_batch(join, alias, table) for alias, table in sample.items()}
     sampled = SampledJoin(join, timed, statics, on_error)
-    overheads = calibrate(training.window)
     meshes: dict[str, Mesh] = {}
     for alias, view in join.views.items():
 
@@ -49,6 +48,7 @@ def train_join(
             return profile
 
         meshes[alias] = written_mesh(view)
+        overheads = overheads_for(view, training.window)
         if len(view.operators) >= 2:
             with suppress(_NothingToProfile):
                 meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.profiler import declared_cost
 from querymesh.optimize.adapt import Adaptation
 from querymesh.optimize.training import Training
@@ -29,5 +29,5 @@ def setting_for(
 ) -> Setting:
     """What the learner of a running stream works with."""
     measured = [declared_cost(operator, bound) is None for operator in bound.operators]
-    overheads = calibrate(training.window)
+    overheads = overheads_for(bound, training.window)
     return Setting(channel, overheads, training, live.policy, measured, adaptation, live.installed)
