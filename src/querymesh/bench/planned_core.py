@@ -22,6 +22,7 @@ from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.router import MeshRouter, Router
 from querymesh.index.partition import Partition
 from querymesh.optimize.adapt import Adaptation
+from querymesh.optimize.budget import Allowance
 from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.orders import planned_mesh
 from querymesh.optimize.planning import Planner, Round
@@ -56,6 +57,7 @@ class PlannedSteps:
         self._rounds = Rounds(join, join_cube(join, 1, {}))
         self._rng = np.random.default_rng(0)
         self._number = 0
+        self._allowance = Allowance(BUDGET)
         self._report = JoinReport({})
         self._told(sample)
         self.switches = 0
@@ -67,7 +69,8 @@ class PlannedSteps:
         self._report = JoinReport({a: Report(Metrics()) for a in fabric.views}, self._number)
         for alias, arrived in arrivals.items():
             view = self._report.views[alias]
-            ViewProfiling(fabric, alias, "raise", view, self._rng, BUDGET, MOST).see(arrived)
+            share = self._allowance.now
+            ViewProfiling(fabric, alias, "raise", view, self._rng, share, MOST).see(arrived)
             self._report.arrived[alias] = len(arrived)
         Telling(self.planner.wants_keys).tell(fabric, arrivals, stored, self._report)
 
@@ -75,7 +78,9 @@ class PlannedSteps:
         """Make a round of the step, and tell the planner."""
         report = self._report
         for alias, each in metrics.items():
-            report.views[alias].metrics.add(each)
+            mine = report.views[alias].metrics
+            mine.add(each)
+            self._allowance.observe(mine.profile_seconds, mine.total_seconds)
             stem = fabric.streams[alias]
             report.states[0, alias] = StreamState(stem.rows, stem.nbytes, len(stem.partitions))
         versions = {alias: dict(enumerate(meshes)) for alias, meshes in self._meshes.items()}

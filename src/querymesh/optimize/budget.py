@@ -56,6 +56,35 @@ def rows_to_profile(share: float, most: float, rows: int, rng: np.random.Generat
     return int(lump) if rng.random() * lump < expected else 0
 
 
+@dataclass
+class Allowance:
+    """Profiling by the clock, for operators so cheap that the calls cost more than the rows: the
+    share of tuples, as long as profiling has taken no larger share of the time.
+
+    >>> allowance = Allowance(0.01)
+    >>> allowance.observe(profiled_s=0.3, worked_s=10.0)
+    >>> allowance.now
+    0.0
+    >>> allowance.observe(profiled_s=0.0, worked_s=25.0)
+    >>> allowance.now
+    0.01
+    """
+
+    share: float
+    profiled_s: float = 0.0
+    worked_s: float = 0.0
+
+    def observe(self, profiled_s: float, worked_s: float) -> None:
+        """What a batch took for profiling, and for everything else."""
+        self.profiled_s += profiled_s
+        self.worked_s += worked_s
+
+    @property
+    def now(self) -> float:
+        """The share of the next batch's tuples that may be profiled."""
+        return self.share if self.profiled_s <= self.share * self.worked_s else 0.0
+
+
 class Budget:
     """The bucket, on the driver. `cost_us` is what one evaluation of each operator costs."""
 

@@ -12,7 +12,7 @@ again counts by its last run. Spark's accumulator thread only hands reports over
 goes wrong in the loop reaches the query, which goes on with the orders it has.
 
 As long as too few tuples have been profiled, tasks profile as many as to learn a first mesh from;
-then a share of them, `budget`, round after round.
+then a share of them, `budget`, in rounds before which that has taken no larger share of the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from time import monotonic
 
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.budget import Ask
+from querymesh.optimize.budget import Allowance, Ask
 from querymesh.optimize.chart_join import ChartPlanner
 from querymesh.optimize.orders import order_of, planned_mesh
 from querymesh.optimize.planning import Decision, Planner, Round
@@ -86,6 +86,7 @@ class PlanLoop:
         self._waiting: deque[tuple[int, list[JoinReport], float]] = deque(maxlen=WAITING)
         self._clock = monotonic()
         self._profiled = 0
+        self._allowance = Allowance(settings.budget)
         self._asked: Ask | None = None
         self.rounds = 0
         self.problems: list[str] = []
@@ -174,9 +175,12 @@ class PlanLoop:
             return
         versions = {alias: dict(run.versions) for alias, run in self._views.items()}
         shown = self._rounds.of(number, reports, versions, passed_s)
-        self._profiled += sum(
-            profile.rows for r in reports for view in r.views.values() for profile in view.profiles
-        )
+        views = [view for report in reports for view in report.views.values()]
+        if self._has_enough:
+            self._allowance.observe(
+                sum(view.metrics.profile_seconds for view in views), shown.busy_seconds
+            )
+        self._profiled += sum(profile.rows for view in views for profile in view.profiles)
         with self._planning:
             self._hear_of_sources()
             decision = self.planner.observe(shown)
@@ -190,13 +194,17 @@ class PlanLoop:
         """Whether any stream has orders that were chosen."""
         return any(self._views[alias].versions[-1][0] for alias in self._channels)
 
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as many tuples were profiled as a first plan is made from."""
+        return self._profiled >= self._settings.enough * len(self._channels)
+
     def _go_on_profiling(self) -> None:
         """Profile many tuples until enough are, then no more than the budget allows."""
-        planned = self._planned
-        enough = self._profiled >= self._settings.enough * len(self._channels)
+        planned, enough = self._planned, self._has_enough
         if not (planned or enough) or not self._channels:
             return
-        self._ask(Ask(share=self._settings.budget if enough else CATCH_UP))
+        self._ask(Ask(share=self._allowance.now if enough else CATCH_UP))
         if enough and not planned:
             for channel in self._channels.values():
                 channel.enough()
