@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +100,7 @@ class Counted:
         self.errors = 0
         self.comparisons = 0
         self.evaluations = 0
+        self.clock: Callable[[], float] = getattr(module, "clock", perf_counter)
         self._module = module
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
