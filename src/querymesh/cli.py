@@ -95,6 +95,7 @@ Seed = Annotated[int, typer.Option(help="of the sample and the search")]
 class Policy(StrEnum):
     """Who decides the route."""
 
+    auto = "auto"
     mesh = "mesh"
     single = "single"
     eddy = "eddy"

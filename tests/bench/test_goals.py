@@ -47,5 +47,20 @@ def test_every_policy_gives_the_same_results_on_uneven_streams():
     with console.capture() as shown:
         goals.print_rows(rows, console)
     assert shown.get().count("*") == 3, "the best policy of each goal"
+    assert shown.get().count("mesh is behind the best by") == 3
+
+
+def test_how_far_the_mesh_is_behind_is_told_by_goal():
+    def row(policy, time, by_end, peak):
+        return {
+            "case": "one",
+            "details": {"policy": policy, "time": time, "by_end_percent": by_end, "peak_mb": peak},
+        }
+
+    said = goals.behind_text([row("single", 1.0, 80.0, 4.0), row("mesh", 1.1, 80.0, 2.0)])
+    work, output, memory = said.splitlines()
+    assert "least work: mesh is behind the best by 10.0 %" in work
+    assert "by 0.0 % at most" in output
+    assert "by 0.0 % at most" in memory
     with pytest.raises(QueryMeshError, match="unknown case 'nine-way'"):
         goals.run_goals(True, ["nine-way"], said.append)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 import querymesh as qm
 from querymesh.classify.tree import Leaf, Missing, Split, Threshold
+from querymesh.spark.run import _policy
 
 
 @pytest.fixture(scope="module")
@@ -259,3 +260,12 @@ def test_look_ups_with_several_matches_and_two_column_keys(spark, people):
     assert rows(qm.run(query, {"P": people, "N": lookup})) == rows(
         expected.filter("ok").select("id", "note")
     )
+
+
+def test_auto_is_the_policy_that_the_arguments_are_of():
+    weights, routing, goal = (0.4, 0.6), qm.Routing(), qm.MostBy(60)
+    assert _policy("auto", None, None, None) == "mesh"
+    assert _policy("auto", goal, None, None) == "rate"
+    assert _policy("auto", None, weights, None) == "chart"
+    assert _policy("auto", None, None, routing) == "cbr"
+    assert _policy("single", None, None, None) == "single"

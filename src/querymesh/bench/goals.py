@@ -54,6 +54,8 @@ RUSH, EASE = 1.25, 0.8
 
 ROUNDS, QUICK_ROUNDS = 5, 1
 SINGLE = "single"
+AUTO_IS = "mesh"
+"""What policy "auto" takes, unless its arguments say otherwise (`spark/run.py`)."""
 
 Routers = Mapping[str, Router]
 Begin = Callable[[], tuple[Routers, Watcher | None]]
@@ -297,6 +299,33 @@ def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
             str(at["switches"]), f"{at['a_a']:.2f}" if first else "",
         ))  # fmt: skip
     console.print(Text(table(HEAD, lines, left=(0, 1))), soft_wrap=True)
+    console.print(Text("\n" + behind_text(rows)), soft_wrap=True)
+
+
+GOALS = {
+    "time": ("least work", 1),
+    "by_end_percent": ("most output by t", -1),
+    "peak_mb": ("least memory", 1),
+}
+"""By figure: the goal, and whether less of it is better (1) or more (-1)."""
+
+
+def behind_text(rows: list[dict[str, Any]]) -> str:
+    """How far policy "auto", which is the mesh, is behind the best one, goal by goal."""
+    lines = []
+    for key, (goal, sign) in GOALS.items():
+        far = {}
+        for case in dict.fromkeys(row["case"] for row in rows):
+            of = {r["details"]["policy"]: r["details"][key] for r in rows if r["case"] == case}
+            best = min(of.values(), key=lambda value: sign * value)
+            far[case] = 100 * abs(of[AUTO_IS] - best) / max(abs(best), 1e-9)
+        worst = max(far, key=lambda case: far[case])
+        middle = statistics.median(far.values())
+        lines.append(
+            f"{goal}: {AUTO_IS} is behind the best by {middle:.1f} % (median), by {far[worst]:.1f} "
+            f"% at most ({worst})"
+        )
+    return "\n".join(lines)
 
 
 def _best(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
@@ -304,6 +333,6 @@ def _best(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for case in dict.fromkeys(row["case"] for row in rows):
         some = [row["details"] for row in rows if row["case"] == case]
-        for key, sign in (("time", 1), ("by_end_percent", -1), ("peak_mb", 1)):
+        for key, (_, sign) in GOALS.items():
             found[case, key] = min(some, key=lambda at: sign * at[key])["policy"]
     return found
