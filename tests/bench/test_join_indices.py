@@ -12,6 +12,14 @@ def test_every_kind_of_index_is_set_beside_the_others():
     assert "clique skewed" in as_text(rows)
 
 
+def test_the_time_of_maintenance_is_split_on_streams_that_stay_as_they_are():
+    rows = run_indices(True, ["star uniform"], lambda _: None)
+    (kept,) = [row for row in rows if "step" in row["details"]]
+    at = kept["details"]
+    assert kept["value"] == at["tuning_percent"] + at["laying_out_percent"] > 0
+    assert "maintenance, %" in as_text(rows)
+
+
 def test_one_state_is_weighed_under_a_load():
     found = _finding(Burden(7, 1000, 1.0, 2.0), 1)
     at = found.details

@@ -30,6 +30,10 @@ ROWS = 60_000
 STEP = 1000
 HASH = "hash"
 ROUNDS = 5
+STABLE = ("5-way uniform", "clique uniform", "star uniform")
+"""Designs whose requests stay as they are, and on which the time of maintenance is taken."""
+STEPS = (1000, 4000, 10_000)
+"""Arrivals of each stream in a step, as in a micro-batch of one shard."""
 
 
 def run_indices(quick: bool, cases: list[str], log: Log) -> list[dict[str, Any]]:
@@ -39,7 +43,10 @@ def run_indices(quick: bool, cases: list[str], log: Log) -> list[dict[str, Any]]
     for name in cases or list(DESIGNS):
         log(f"{name}: data, training …")
         rows, more = (QUICK, QUICK_RATE) if quick else (ROWS, {})
-        found += _contest(of_design(name, rows, **DESIGNS[name], **more), quick, log)
+        subject = of_design(name, rows, **DESIGNS[name], **more)
+        found += _contest(subject, quick, log)
+        if name in STABLE:
+            found += [_maintenance(subject, step, quick) for step in ((100,) if quick else STEPS)]
     if not cases:
         log("one state: access patterns, window, match rate, requests a row …")
         found += crossover(quick, log)
@@ -74,6 +81,29 @@ def _contest(subject: Join, quick: bool, log: Log) -> list[Finding]:
         clock=process_time,
     )
     return [_finding(subject.name, kind, timing, last) for kind in INDEXES]
+
+
+def _maintenance(subject: Join, step: int, quick: bool) -> Finding:
+    """Which share of its time amri takes for counting, choosing and laying out."""
+    makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
+    runs = []
+    for _ in range(1 if quick else 3):
+        tuner = Tuner("amri", attributes_of(subject.join), Indexing())
+        run = run_core(
+            subject.join,
+            subject.streams,
+            lambda _: {alias: make() for alias, make in makers.items()},
+            step * len(makers),
+            tuner=tuner,
+        )
+        runs.append(run)
+    best = min(runs, key=lambda run: run.cpu_seconds)
+    tuning, laying_out = (
+        100 * seconds / best.cpu_seconds for seconds in (best.tuning_seconds, best.index_seconds)
+    )
+    details = {"step": step, "tuning_percent": tuning, "laying_out_percent": laying_out}
+    claim = f"amri, steps of {step:,}: index maintenance, of the time"
+    return Finding(subject.name, claim, tuning + laying_out, "%", "at most", 5.0, details)
 
 
 def _finding(case: str, kind: str, timing: Timing, last: Mapping[str, CoreRun]) -> Finding:
@@ -117,6 +147,8 @@ def as_text(rows: list[dict[str, Any]]) -> str:
         "index, B/row", "changes", "tuning, %", "laying out, %",
     )  # fmt: skip
     parts = [table(head, lines, left=(0, 1))] if lines else []
+    if kept := [row for row in rows if "step" in row["details"]]:
+        parts.append(_maintenance_text(kept))
     states = [row for row in rows if "patterns" in row["details"]]
     if states:
         head = (
@@ -134,3 +166,13 @@ def as_text(rows: list[dict[str, Any]]) -> str:
             ))  # fmt: skip
         parts.append(table(head, lines))
     return "\n\n".join(parts)
+
+
+def _maintenance_text(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        at = row["details"]
+        shares = (at["tuning_percent"], at["laying_out_percent"], row["value"])
+        lines.append((row["case"], f"{at['step']:,}", *(f"{share:.1f}" for share in shares)))
+    head = ("amri on", "tuples a step", "tuning, %", "laying out, %", "maintenance, %")
+    return table(head, lines, left=(0,))
