@@ -137,3 +137,10 @@ def test_nothing_is_neither_early_nor_late():
 def test_codes_of_another_length_are_refused():
     with pytest.raises(StateError, match="partition of 2 rows has codes"):
         Partition(pa.record_batch({"x": [1, 2]}), [ints([1])], [], ints([1, 2]))
+
+
+def test_rows_of_which_no_column_is_kept_are_taken_as_others():
+    bare = pa.record_batch({"x": [1, 2, 3]}).select([])
+    partition = Partition(bare, [np.array([7, 8, 9])], [], np.array([1, 2, 3]))
+    some = partition.taken(np.array([2, 0]))
+    assert (len(some), some.rows.num_rows, some.keys[0].tolist()) == (2, 2, [9, 7])

@@ -235,8 +235,14 @@ class Partition:
         """These rows, in this order; `bounds` if they are known."""
         columns = Columns(self.rows)
         arrays = [columns.take(name, chosen) for name in self.rows.schema.names]
+        # A batch without columns, of a stream of which only keys are read, still has its rows.
+        rows = (
+            pa.RecordBatch.from_arrays(arrays, schema=self.rows.schema)
+            if arrays
+            else self.rows.take(pa.array(chosen))
+        )
         return Partition(
-            pa.RecordBatch.from_arrays(arrays, schema=self.rows.schema),
+            rows,
             [key[chosen] for key in self.keys],
             [order[chosen] for order in self.orders],
             self.times[chosen],
