@@ -18,7 +18,7 @@ from querymesh.reproduce.rate_paper import (
     EVENLY,
     FIVE_DELAYS_S,
     FIVE_PLANS,
-    LEAVES,
+    OTHER,
     THREE_DELAYS_S,
     Scale,
     five_way,
@@ -82,7 +82,7 @@ def test_rows_arrive_at_their_streams_rate_and_a_longer_run_has_those_of_a_short
         assert long.table.slice(0, short.table.num_rows).equals(short.table)
 
 
-@pytest.mark.parametrize("name", [LEAVES, EVENLY])
+@pytest.mark.parametrize("name", [OTHER, EVENLY])
 def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
     query, tree = paper_query(FIVE_DELAYS_S, SMALL), five_way(SMALL)[name]
     plan = Plan(query, tree, 60)

@@ -33,6 +33,12 @@ SHOWN = 90_000
 """Results up to which Figures 7 and 8 go."""
 
 CROSSING = 2_000
+ZOOMED = 5_000
+"""Results up to which Figures 9 and 10 go."""
+
+NEAR = 1.25
+"""What we call near: by no more than this factor off, either way."""
+
 FIRST = 20_000
 """Results up to which Figures 14 and 15 are discussed."""
 
@@ -87,29 +93,41 @@ def _selected_rate(bench: Bench, order: str) -> float:
     return (ran.made[-1] - curve.outputs(end_s / 2)) / (end_s / 2)
 
 
-def three_streams(bench: Bench) -> tuple[Race, list[Result]]:
-    """§ 5.2: which of two plans leads, and where the other overtakes it."""
-    scale = Scale(faster=10) if bench.quick else Scale()
-    until = Until(6.0 if bench.quick else 100.0, SHOWN)
+def first_results(bench: Bench) -> tuple[Race, list[Result]]:
+    """§ 5.2, the first results: where the second plan overtakes the first, Figures 9 and 10.
+
+    Five times slower than in the paper: around the crossing the plans are within a second of each
+    other for thousands of results, and Spark's micro-batches take about one.
+    """
+    scale = Scale(faster=10) if bench.quick else Scale(faster=0.2)
+    until = Until(6.0 if bench.quick else 150.0, ZOOMED)
     query, trees = paper_query(THREE_DELAYS_S, scale), three_way(scale)
     found = race(bench, query, trees, scale, until, control=AC_FIRST)
     rows = []
     for figure, kind, measured in (("9", "predicted", False), ("10", "measured", True)):
         claim = Claim(
-            "rate", figure, f"{kind} results when {AC_FIRST} overtakes", CROSSING, "results",
-            neutral=0.0,
+            "rate", figure, f"{kind} crossing: times off the paper's {CROSSING:,} results", NEAR,
+            sense="at most", whose="project",
         )  # fmt: skip
+        at = found.overtaken(AB_FIRST, AC_FIRST, measured)
+        off = None if at is None else max(at / CROSSING, CROSSING / at)
         note = f"measured runs: {scale}" if measured else FITTED
-        rows.append(
-            Result(
-                claim, found.overtaken(AB_FIRST, AC_FIRST, measured), None, note, found.details()
-            )
-        )
-    rows += found.pair(("9", "10"), AC_FIRST, AB_FIRST, CROSSING / 4)
+        crossed = "does not overtake" if at is None else f"overtakes at {at:,.0f} results"
+        rows.append(Result(claim, off, None, f"{AC_FIRST} {crossed}; {note}", found.details()))
+    return found, rows + found.pair(("9", "10"), AC_FIRST, AB_FIRST, CROSSING / 4)
+
+
+def three_streams(bench: Bench) -> tuple[Race, list[Result]]:
+    """§ 5.2, most of the run: Figures 7 and 8."""
+    scale = Scale(faster=10) if bench.quick else Scale()
+    until = Until(6.0 if bench.quick else 100.0, SHOWN)
+    query, trees = paper_query(THREE_DELAYS_S, scale), three_way(scale)
+    found = race(bench, query, trees, scale, until, control=AC_FIRST)
+    rows = []
     for results in (5_000, 20_000, SHOWN):
         rows += found.pair(("7", "8"), AB_FIRST, AC_FIRST, results)
     claim = Claim(
-        "rate", "7-10", "furthest measured from predicted time, 2,000 results on", 1.25,
+        "rate", "7-8", "furthest measured from predicted time, 2,000 results on", NEAR,
         sense="at most", whose="project",
     )  # fmt: skip
     return found, [*rows, Result(claim, found.furthest((2_000, 5_000, 20_000, SHOWN)))]
@@ -117,9 +135,10 @@ def three_streams(bench: Bench) -> tuple[Race, list[Result]]:
 
 def five_streams(bench: Bench) -> tuple[Race, list[Result]]:
     """§ 5.3, the first results: Figures 14 and 15."""
-    scale = Scale(faster=40) if bench.quick else Scale(faster=8)
-    until = Until(6.0 if bench.quick else 90.0, FIRST)
+    scale = Scale(faster=40) if bench.quick else Scale(faster=4)
+    until = Until(6.0 if bench.quick else 170.0, FIRST)
     query, trees = paper_query(FIVE_DELAYS_S, scale), five_way(scale)
+    del trees[OTHER]
     found = race(bench, query, trees, scale, until, control=EVENLY)
     rows = []
     for results in (5_000, FIRST):
