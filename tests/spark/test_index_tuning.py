@@ -47,7 +47,7 @@ def feed(tuning, requests_by_shard, batches=3):
     for batch in range(batches):
         for shard, requests in requests_by_shard.items():
             tuning.receive(report(shard, batch, requests))
-        assert tuning.wait(10)
+        assert tuning.wait(60)
 
 
 def test_shards_that_are_asked_alike_have_one_plan(tmp_path):

@@ -267,7 +267,7 @@ class Tuner:
         if self.kind != "auto":
             return plan
         by_hash = self._hash_us(state, len(equality))
-        return HashPlan(None, layout) if by_hash < self._cells_us(state, plan) else plan
+        return HashPlan() if by_hash < self._cells_us(state, plan) else plan
 
     def _configuration(
         self, state: _State, bits: int, frequencies: Mapping[Pattern, float]
