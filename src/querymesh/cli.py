@@ -7,7 +7,6 @@ message and exit code 1, wrong usage is exit code 2, and only a defect shows a t
 from __future__ import annotations
 
 import logging
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +26,20 @@ from querymesh.cli_files import (
     spread_over,
     stream_names,
     write_format,
+)
+from querymesh.cli_options import (
+    Accuracy,
+    Engine,
+    Functions,
+    JsonFile,
+    Policy,
+    Preset,
+    QueryFile,
+    Search,
+    Seed,
+    Start,
+    Time,
+    Tolerance,
 )
 from querymesh.cli_results import out, print_run, write_json, write_result
 from querymesh.optimize.charting import weights_from
@@ -65,51 +78,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Different plans for different data, on Apache Spark.",
 )
-
-QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
-Functions = Annotated[
-    str | None, typer.Option(help="a module or file.py with the predicates the query calls")
-]
-Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
-
-
-Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
-Search = Annotated[
-    str | None,
-    typer.Option(help="iterative-improvement, simulated-annealing or optimal"),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(help="route-driven, content-driven, random-pick, extreme-1 or extreme-n"),
-]
-Tolerance = Annotated[
-    float | None, typer.Option(help="leave orders that cost at most this share more to a lottery")
-]
-Accuracy = Annotated[
-    float | None, typer.Option(help="sample again until the sample foretells this well, as 0.95")
-]
-Seed = Annotated[int, typer.Option(help="of the sample and the search")]
-
-
-class Policy(StrEnum):
-    """Who decides the route."""
-
-    auto = "auto"
-    mesh = "mesh"
-    single = "single"
-    eddy = "eddy"
-    cbr = "cbr"
-    rate = "rate"
-    chart = "chart"
-
-
-class Engine(StrEnum):
-    """What runs it."""
-
-    auto = "auto"
-    native = "native"
-    fabric = "fabric"
 
 
 @app.command()

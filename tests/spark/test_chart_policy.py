@@ -3,51 +3,16 @@
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from join_feed import EPOCH_US, SCHEMA, Feed, Ran, query_of
+from join_feed import Feed, Ran, query_of
+from swapping_feed import CHAIN, CHAIN_IN_DUCKDB, rows_of, swapping
 
 import querymesh as qm
 from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.spark.source_waiting import left_behind, source_places, waiting_of
 
-CHAIN = (
-    "SELECT a.id AS a, b.id AS b, c.id AS c FROM A a [RANGE 4 SECONDS], B b [RANGE 4 SECONDS], "
-    "C c [RANGE 4 SECONDS] WHERE a.k = b.k AND b.x = c.x AND a.y < 4"
-)
-CHAIN_IN_DUCKDB = (
-    "SELECT a.id, b.id, c.id FROM A a, B b, C c, LATERAL (SELECT greatest(epoch_us(a.ts), "
-    "epoch_us(b.ts), epoch_us(c.ts)) AS newest) WHERE a.k = b.k AND b.x = c.x AND a.y < 4 AND "
-    "newest - epoch_us(a.ts) <= 4000000 AND newest - epoch_us(b.ts) <= 4000000 AND "
-    "newest - epoch_us(c.ts) <= 4000000"
-)
 A_FIRST, C_FIRST = ("a", "b", "c"), ("b", "c", "a")
 BATCHES = 8
-
-
-def rows_of(rng, count, start_s, seconds, first_id):
-    times = np.sort(rng.integers(round(start_s * 1e6), round((start_s + seconds) * 1e6), count))
-    return pa.table(
-        {
-            "ts": pa.array(EPOCH_US + times, SCHEMA.field("ts").type),
-            "id": np.arange(first_id, first_id + count),
-            "k": rng.integers(0, 40, count),
-            "x": rng.integers(0, 40, count),
-            "y": rng.integers(0, 6, count),
-        }
-    )
-
-
-def swapping(spark, folder, swap=BATCHES // 2, batches=BATCHES):
-    """A comes ten times as often as C, and from `swap` on it is the other way round."""
-    feed, rng = Feed(spark, folder, "ABC"), np.random.default_rng(11)
-    for number in range(batches):
-        often, seldom = ("A", "C") if number < swap else ("C", "A")
-        counts = {often: 200, "B": 60, seldom: 20}
-        feed.add(
-            **{n: rows_of(rng, count, 2 * number, 2, 1000 * number) for n, count in counts.items()}
-        )
-    return feed
 
 
 def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.planner.wait(60), **how):
@@ -60,7 +25,7 @@ def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.planner.
 def swapped(spark, tmp_path_factory):
     """A run in the middle of which the rates swap, and all it left behind."""
     folder = tmp_path_factory.mktemp("swapped")
-    feed = swapping(spark, folder / "in")
+    feed = swapping(Feed(spark, folder / "in", "ABC"), BATCHES)
     return feed, planned(feed, folder / "checkpoint"), folder
 
 
@@ -170,7 +135,7 @@ def test_a_restarted_query_goes_on_with_its_plan_and_plans_again(swapped, spark)
 
 
 def test_a_batch_is_planned_from_a_sample_before_it_runs(spark, tmp_path):
-    feed = swapping(spark, tmp_path / "in", swap=3, batches=3)
+    feed = swapping(Feed(spark, tmp_path / "in", "ABC"), 3, swap=3)
     frames = {name: spark.read.parquet(str(tmp_path / "in" / name)) for name in "ABC"}
     how = {"policy": "chart", "charting": qm.Charting(weights=(0, 1), k=16, adaptive=True)}
     out = qm.run(query_of(CHAIN), frames, shards=2, **how)
@@ -186,7 +151,7 @@ def test_a_batch_is_planned_from_a_sample_before_it_runs(spark, tmp_path):
 
 
 def test_before_anything_is_known_explain_says_so(spark, tmp_path):
-    feed = swapping(spark, tmp_path / "in", batches=1)
+    feed = swapping(Feed(spark, tmp_path / "in", "ABC"), 1, swap=1)
     out = qm.run(
         query_of(CHAIN), feed.streams(), policy="chart", checkpoint=str(tmp_path / "checkpoint")
     )
