@@ -20,7 +20,7 @@ from querymesh.index.stem import Stem
 from querymesh.index.tuner import Attributes, Change, Load, Tuner
 from querymesh.query.join import JoinQuery
 
-SAMPLED_ROWS = 512
+SAMPLED_ROWS = 256
 """Rows by which it is estimated how often values repeat."""
 
 
@@ -34,9 +34,11 @@ def attributes_of(join: JoinQuery) -> dict[str, Attributes]:
 
 @dataclass
 class Meter:
-    """Tells what the states of a fabric did since it was last asked."""
+    """Tells what the states of a fabric did since it was last asked; and, if a bit-address index
+    may be chosen by it, how often values `repeat`."""
 
     fabric: JoinFabric
+    repeat: bool = True
     _seen: dict[str, Counter[Pattern]] = field(default_factory=dict)
 
     def loads(self, arrived: Mapping[str, int]) -> dict[str, Load]:
@@ -47,7 +49,8 @@ class Meter:
             self._seen[alias] = stem.requests.copy()
             largest = max(map(len, stem.partitions), default=0)
             came = arrived.get(alias, 0)
-            loads[alias] = Load(requests, came, stem.rows, largest, repeats_of(stem))
+            repeats = repeats_of(stem) if self.repeat else {}
+            loads[alias] = Load(requests, came, stem.rows, largest, repeats)
         return loads
 
 
@@ -76,7 +79,7 @@ class Indices:
     moved: int = 0
 
     def __post_init__(self) -> None:
-        self._meter = Meter(self.fabric)
+        self._meter = Meter(self.fabric, self.tuner.kind != "hash")
         self._arrived: Counter[str] = Counter()
         self.plans = self.plans or dict(self.tuner.plans)
         use(self.fabric, self.plans)
