@@ -90,7 +90,7 @@ def test_explain_prints_the_chart_with_the_path(swapped):
     assert "policy chart: w_r 0.4 / output rate + w_m 0.6 * memory, k 40" in text
     assert "λ-λ chart: 64,000 regions" in text
     assert "@" in text
-    assert "alike at any rate of b at the joins" in text
+    assert "rate of a at the joins" in text, "an axis; by measured costs b's rate may matter or not"
     assert "(b ⋈ c) ⋈ a  switched" not in text
     assert "switched" in text
     assert "1 switch," in text

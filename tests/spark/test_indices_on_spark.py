@@ -110,7 +110,8 @@ def test_a_batch_job_tunes_itself(spark):
         counts[index] = out.count()
         indexing = qm.metrics(out).indexing
         assert indexing.kind == index
-        assert bool(indexing.changes) == (index != "hash")
+        if index != "auto":  # which stays with hashes where these are cheaper
+            assert bool(indexing.changes) == (index != "hash")
     assert len(set(counts.values())) == 1
 
 
