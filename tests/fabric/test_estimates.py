@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from querymesh.classify.partitions import Partitions
 from querymesh.fabric.estimates import UNKNOWN, Estimates, Pair, merged, updated
 
+HERE = 0b110
+"""A place on the way; nothing hangs on it where nothing is kept by place."""
+
 
 def one_by_one(before, outcomes, memory=0.95):
     for passed in outcomes:
@@ -55,17 +58,17 @@ def test_in_whatever_order_outcomes_came_the_batch_form_is_right_on_average(tupl
 def test_what_nobody_has_seen_passes_a_half():
     known = Estimates(0.95)
     assert known.selectivity(1) == UNKNOWN == 0.5
-    known.add(1, 1, 1, 0.0)
+    known.add(1, HERE, 1, 1, 0.0)
     assert known.selectivity(1) == pytest.approx(0.525)
-    known.add(2, 0, 0, 0.0)
+    known.add(2, HERE, 0, 0, 0.0)
     assert 2 not in known.overall, "no tuple says nothing"
 
 
 def test_many_tuples_at_once_are_believed_at_once():
     known = Estimates(0.95)
-    known.add(1, 400, 100, 0.0)
+    known.add(1, HERE, 400, 100, 0.0)
     assert known.selectivity(1) == pytest.approx(0.25)
-    known.add(2, 2, 0, 0.0)
+    known.add(2, HERE, 2, 0, 0.0)
     assert known.selectivity(2) > 0.4, "but two are not"
 
 
@@ -80,28 +83,28 @@ def test_a_column_of_s_is_what_the_profile_saw_and_w_where_it_saw_nothing():
 def test_s_is_updated_where_tuples_were_and_nowhere_else():
     pair = Pair(("a",), 3, np.array([0.4, 0.4, 0.4, 0.4]), 0.3)
     known = Estimates(0.95, pairs={1: pair})
-    known.add_content(1, np.array([1, 0, 1, 50]), np.array([1, 0, 0, 50]))
+    known.add_content(1, HERE, np.array([1, 0, 1, 50]), np.array([1, 0, 0, 50]))
     kept = 0.95**50
     assert pair.selectivity == pytest.approx([0.43, 0.4, 0.38, 0.4 * kept + 1 - kept])
-    known.add_content(2, np.array([1]), np.array([1]))
+    known.add_content(2, HERE, np.array([1]), np.array([1]))
     assert list(known.pairs) == [1], "an operator without a pair has no column"
 
 
 def test_a_cost_is_a_mean_and_that_of_the_others_where_it_is_not_known():
     known = Estimates(0.95)
     assert known.cost(1) == 1.0
-    known.add(1, 100, 50, 100e-6)
-    known.add(1, 300, 50, 900e-6)
+    known.add(1, HERE, 100, 50, 100e-6)
+    known.add(1, HERE, 300, 50, 900e-6)
     assert known.cost(1) == pytest.approx(2.5)
-    known.add(2, 10, 5, 100e-6)
+    known.add(2, HERE, 10, 5, 100e-6)
     assert known.cost(3) == pytest.approx((2.5 + 10) / 2)
-    known.add(4, 10, 5, 0.0)
+    known.add(4, HERE, 10, 5, 0.0)
     assert known.cost(4) > 0
 
 
 def test_a_declared_cost_is_not_measured():
     known = Estimates(0.95, declared_us={1: 700.0})
-    known.add(1, 100, 50, 100e-6)
+    known.add(1, HERE, 100, 50, 100e-6)
     assert known.cost(1) == 700.0
 
 

@@ -284,7 +284,7 @@ class Shards:
         report = Report(Metrics(), batch=batch, query="q")
         router = self.source.begin(report).router
         before = router.estimates.seen.get(1, 0)
-        router.estimates.add(1, rows, rows // 2, 0.001)
+        router.estimates.add(1, 0, rows, rows // 2, 0.001)
         self.source.end(router, report)
         self.states.receive(report)
         assert self.states.wait(10)

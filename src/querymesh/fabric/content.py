@@ -30,9 +30,8 @@ from querymesh.fabric.routing import Routing
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.query.model import Operator
 
-VISIT = 3.0
-"""A ruster on its own way is decided on, visited and heard of: so many times what only moving it
-takes."""
+BESIDES = 2.0
+"""A ruster on its own way is also decided on and heard of: so many times what moving it takes."""
 
 
 class ContentRouter(EddyRouter):
@@ -49,8 +48,9 @@ class ContentRouter(EddyRouter):
         attributes: Sequence[str],
         own: frozenset[int] = frozenset(),
         seed: Seed = 0,
+        visit_us: float = 0.0,
     ) -> None:
-        super().__init__(operators, replace(routing, choice="least"), own, seed)
+        super().__init__(operators, replace(routing, choice="least"), own, seed, visit_us)
         self.partitions = Partitions()
         self.learning = Learning(
             self._profitable(), attributes, routing, self.estimates, self.partitions, self._merit
@@ -74,7 +74,8 @@ class ContentRouter(EddyRouter):
 
     def rusters(self, window: Window) -> list[Ruster]:
         """Most tuples in one ruster; apart from them those that profile an operator."""
-        self.learning.advance(window.rows)
+        if window.rows:
+            self.learning.advance(window.rows)
         self._targets = self.learning.targets
         slots = self._slots(window.rows)
         leaves = range(PLAIN, PROFILED + len(self._targets))
@@ -154,15 +155,17 @@ class ContentRouter(EddyRouter):
         costs = np.array([self.estimates.cost(k) for k in ready])
         better = merits[chosen, np.arange(len(chosen))] - merits[common]
         saved_us = np.bincount(chosen, better * costs[chosen] * costs[common], minlength=len(ready))
-        price_us = VISIT * calibrate().ruster_us
+        price_us = self.estimates.visit_us + BESIDES * calibrate().ruster_us
         return np.where(saved_us[chosen] < price_us, common, chosen)
 
     def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
         """The selectivity to expect of each tuple: S by its partition, else W."""
-        pair = self.estimates.pairs.get(index)
-        if pair is None:
-            return np.asarray(self.estimates.selectivity(index))
-        return pair.selectivity[self.codes(ruster.window, pair)[ruster.rows]]
+        place = ruster.token.place
+        column = self.estimates.column_at(index, place)
+        if column is None:
+            return np.asarray(self.estimates.selectivity_at(index, place))
+        pair = self.estimates.pairs[index]
+        return column[self.codes(ruster.window, pair)[ruster.rows]]
 
     def codes(self, window: Window, pair: Pair) -> Codes:
         """The partitions of a window's tuples; computed once for each attribute."""
@@ -248,6 +251,7 @@ class _ContentHeard(EddyHeard):
                 size = len(self._pair.selectivity)
                 self._content.estimates.add_content(
                     index,
+                    chosen.token.place,
                     np.bincount(self._codes[rows], minlength=size),
                     np.bincount(self._codes[rows], weights=outcome, minlength=size),
                 )
@@ -255,6 +259,7 @@ class _ContentHeard(EddyHeard):
             size = len(self._pair.selectivity)
             self._content.estimates.add_content(
                 index,
+                chosen.token.place,
                 np.bincount(self._codes[chosen.rows], minlength=size),
                 self._came_out(size),
             )

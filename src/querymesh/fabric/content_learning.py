@@ -189,10 +189,10 @@ class Learning:
         for name in names:
             self.partitions.see(name, sample.column(name))
         for pair in self.estimates.pairs.values():
-            pair.selectivity = self.partitions.moved(before, pair.attributes, pair.selectivity)
+            pair.move(self.partitions, before)
         for index, pair in self._before.items():
             if pair is not self.estimates.pairs.get(index):
-                pair.selectivity = self.partitions.moved(before, pair.attributes, pair.selectivity)
+                pair.move(self.partitions, before)
 
     def _tried(self, sample: Sample) -> list[str]:
         """The attributes worth trying; the others are noted with the reason."""

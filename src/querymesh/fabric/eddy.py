@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.estimates import Estimates
 from querymesh.fabric.lottery import Seed
 from querymesh.fabric.router import Heard, Router
 from querymesh.fabric.routing import Routing
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import RouteToken
-from querymesh.query.model import Meeting, Operator
+from querymesh.index.stem import Stem
+from querymesh.query.model import Meeting, Operator, Probe
 from querymesh.stats.profile import Route
 
 LEAST_SELECTIVITY = 0.01
@@ -45,6 +45,7 @@ class EddyRouter(Router):
     """Source-based routing (SBR): all tuples go by the operators' overall selectivities.
 
     `own` are operators that must all come before the others: conditions on a join's own stream.
+    `visit_us` is what one more ruster at an operator takes, however few its tuples.
     """
 
     decides = True
@@ -55,16 +56,17 @@ class EddyRouter(Router):
         routing: Routing,
         own: frozenset[int] = frozenset(),
         seed: Seed = 0,
+        visit_us: float = 0.0,
     ) -> None:
         self.routing = routing
         self.window = routing.chunk
-        priced = routing.apart and routing.by_cost
-        visit_us = calibrate().ruster_us if priced else 0.0
-        self.estimates = Estimates(routing.memory, visit_us=visit_us)
+        self.estimates = Estimates(routing.memory, visit_us=visit_us, placed=routing.by_place)
         self._rng = np.random.default_rng(seed)
         # Meetings take no visit: the second of two probes sees to their condition.
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
         self._after = {index: op.after & routed.keys() for index, op in routed.items()}
+        self._probed = {k: op.relation for k, op in routed.items() if isinstance(op, Probe)}
+        self._sized: Window | None = None
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -79,17 +81,27 @@ class EddyRouter(Router):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The tuples by the operator that each goes to next."""
+        if self.estimates.placed and ruster.window is not self._sized:
+            self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
         ready = [k for k in choices if not self._after[k] & set(choices)]
         if len(ready) == 1:
             return [self._sent(ruster, ready[0])]
         if self.routing.choice == "lottery":
-            return self._grouped(ruster, ready, self._drawn(ready, len(ruster)))
+            return self._grouped(ruster, ready, self._drawn(ruster, ready))
         return self._decided(ruster, ready)
+
+    def _resize(self, window: Window) -> None:
+        """What probes pass follows the size of the states they look at."""
+        self._sized = window
+        for index, relation in self._probed.items():
+            if isinstance(state := window.tables.get(relation), Stem):
+                self.estimates.resize(index, state.rows)
 
     def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
         """By the estimates: the same for all tuples."""
-        merits = [self._merit(self.estimates.selectivity(k), k) for k in ready]
+        place = ruster.token.place
+        merits = [self._merit(self.estimates.selectivity_at(k, place), k) for k in ready]
         return [self._sent(ruster, ready[int(np.argmax(merits))])]
 
     def _merit(self, selectivity: npt.ArrayLike, index: int) -> npt.NDArray[np.float64]:
@@ -97,9 +109,11 @@ class EddyRouter(Router):
         dropped = 1.0 - np.asarray(selectivity, np.float64)
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
-    def _drawn(self, ready: list[int], rows: int) -> npt.NDArray[np.int64]:
+    def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
         """A chance inverse to the selectivity, tuple by tuple or once for all."""
-        known = [max(self.estimates.selectivity(k), LEAST_SELECTIVITY) for k in ready]
+        rows, place = len(ruster), ruster.token.place
+        passing = [self.estimates.selectivity_at(k, place) for k in ready]
+        known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
         draws = 1 if self.routing.together else rows
@@ -133,18 +147,20 @@ class EddyRouter(Router):
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Tuples have gone through the operator on top of their token."""
-        self.estimates.add(chosen.token.top, len(chosen), passed, seconds)
+        token = chosen.token
+        self.estimates.add(token.top, token.place, len(chosen), passed, seconds)
 
     def routes(self) -> list[Route]:
-        """The one that tuples take who go by the overall selectivities."""
+        """The one that tuples take who go by no attribute."""
         route: list[int] = []
-        for entry in self._token.stack:
-            waiting = {entry} if isinstance(entry, int) else set(entry)
-            while waiting:
-                ready = sorted(k for k in waiting if not self._after[k] & waiting)
-                merits = [float(self._merit(self.estimates.selectivity(k), k)) for k in ready]
-                route.append(ready[int(np.argmax(merits))])
-                waiting.remove(route[-1])
+        token = self._token
+        while token.ahead:
+            choices = token.choices or (token.top,)
+            ready = sorted(k for k in choices if not self._after[k] & set(choices))
+            known = [self.estimates.selectivity_at(k, token.place) for k in ready]
+            merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
+            route.append(ready[int(np.argmax(merits))])
+            token = (token.choose(route[-1]) if token.choices else token).pop()
         return [tuple(route)]
 
     def to_json(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@
 Both follow the tuples by the paper's rule, s <- 0.95 s + 0.05 outcome. Of n tuples that arrive
 together only how many passed is known, not in which order: s <- a^n s + (1 - a^n) passed / n, which
 is the same rule for one tuple, and for more what it gives if outcomes are spread evenly.
+
+Beyond the paper both may be kept by place as well (`places`): for tuples of the same past.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from querymesh.classify.partitions import Attributes, Partitions
+from querymesh.fabric.places import ByPlace, Place, merged_places, places_from_json
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -32,6 +35,12 @@ LEAST_COST_US = 1e-3
 
 LEAST_SHARE = 0.05
 """Of what a visit took, at least this was for its tuples."""
+
+NO_PLACES: Mapping[str, Any] = {"seen": 0, "held": {}}
+"""Of a state that was stored before anything was known by place."""
+
+RESIZED = 1.05
+"""A state that has grown or shrunk by less is as large as it was."""
 
 COST_MEMORY = 5_000
 """Tuples whose time has a say in a cost: a first chunk, slow as it is, is soon forgotten."""
@@ -49,6 +58,17 @@ class Pair:
     selectivity: Floats
     gain: float
     on_trial: bool = False
+    by_place: ByPlace[Floats] = field(default_factory=ByPlace)
+    """The column for tuples of the same past."""
+
+    def move(self, partitions: Partitions, before: Partitions) -> None:
+        """Ranges have changed, and what is known by range follows them."""
+
+        def moved(column: Floats) -> Floats:
+            return partitions.moved(before, self.attributes, column)
+
+        self.selectivity = moved(self.selectivity)
+        self.by_place.change(moved)
 
     def to_json(self) -> dict[str, Any]:
         """As plain numbers and texts."""
@@ -58,6 +78,7 @@ class Pair:
             "selectivity": self.selectivity.tolist(),
             "gain": self.gain,
             "on_trial": self.on_trial,
+            "by_place": self.by_place.to_json(),
         }
 
     @classmethod
@@ -66,9 +87,10 @@ class Pair:
         return cls(
             tuple(stored["attributes"]),
             int(stored["count"]),
-            np.array(stored["selectivity"], np.float64),
+            _column(stored["selectivity"]),
             float(stored["gain"]),
             bool(stored["on_trial"]),
+            places_from_json(stored.get("by_place", NO_PLACES), _column),
         )
 
 
@@ -76,7 +98,8 @@ class Pair:
 class Estimates:
     """Selectivities and costs by operator index, from 1 on; `seen` are the tuples each has seen.
 
-    `visit_us` is what a visit takes however few tuples it has: it is no tuple's cost.
+    `visit_us` is what a visit takes however few tuples it has: it is no tuple's cost. `placed` is
+    whether what was seen is kept by place as well.
     """
 
     memory: float
@@ -87,10 +110,36 @@ class Estimates:
     declared_us: dict[int, float] = field(default_factory=dict)
     """Costs that the user has given, and that are not measured."""
     visit_us: float = 0.0
+    placed: bool = False
+    by_place: dict[int, ByPlace[float]] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    """The rows of a probed state, when what its probe passes was last set by them."""
 
     def selectivity(self, index: int) -> float:
         """W[l]."""
         return self.overall.get(index, UNKNOWN)
+
+    def selectivity_at(self, index: int, place: Place) -> float:
+        """W[l], or what holds at a place.
+
+        Where an operator has not been it is hoped to do better than overall, and so tried once: what
+        it does to tuples that others have let through says little about all tuples. Not so a probe
+        of a state, which may multiply them.
+        """
+        overall = self.selectivity(index)
+        if not self.placed or index not in self.by_place:
+            return overall
+        known = self.by_place[index].at(place, overall)
+        if known is not None:
+            return known
+        return overall if index in self.sizes else min(overall, UNKNOWN)
+
+    def column_at(self, index: int, place: Place) -> Floats | None:
+        """An operator's column of S, or what holds at a place; None without a pair."""
+        if (pair := self.pairs.get(index)) is None:
+            return None
+        known = pair.by_place.at(place, pair.selectivity)
+        return pair.selectivity if known is None else known
 
     def cost(self, index: int) -> float:
         """Microseconds a tuple; that of the others on average where it is not known yet."""
@@ -99,10 +148,13 @@ class Estimates:
             known = sum(self.cost_us.values()) / len(self.cost_us) if self.cost_us else 1.0
         return max(known, LEAST_COST_US)
 
-    def add(self, index: int, arrived: int, passed: int, seconds: float) -> None:
+    def add(self, index: int, place: Place, arrived: int, passed: int, seconds: float) -> None:
         """Tuples have gone through an operator."""
         if arrived == 0:
             return
+        if self.placed:
+            here = updated(self.selectivity_at(index, place), arrived, passed, self.memory)
+            self.by_place.setdefault(index, ByPlace()).put(place, here, arrived)
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
         visit_us = 1e6 * seconds
@@ -112,13 +164,35 @@ class Estimates:
         self.cost_us[index] = self.cost_us.get(index, 0.0) * (1 - weight) + spent_us * weight
         self.seen[index] = self.seen.get(index, 0) + arrived
 
-    def add_content(self, index: int, arrived: Counts, passed: Counts) -> None:
+    def add_content(self, index: int, place: Place, arrived: Counts, passed: Counts) -> None:
         """The same, by partition of the operator's classifier attribute."""
+        pair, column = self.pairs.get(index), self.column_at(index, place)
+        if pair is None or column is None:
+            return
+        kept = self.memory**arrived
+        fresh = passed / np.maximum(arrived, 1) * (1 - kept)  # nothing where none arrived
+        if self.placed:
+            pair.by_place.put(place, column * kept + fresh, int(arrived.sum()))
+        pair.selectivity[:] = pair.selectivity * kept + fresh
+
+    def resize(self, index: int, rows: int) -> None:
+        """A probed state has so many rows now: a probe finds as many times more as they are more.
+
+        Else a window that fills would look better at each place where it was long not probed.
+        """
+        before = self.sizes.get(index, rows)
+        if not before or max(rows, before) < RESIZED * min(rows, before):
+            self.sizes.setdefault(index, rows)
+            return
+        factor = rows / before
+        self.sizes[index] = rows
+        if index in self.overall:
+            self.overall[index] *= factor
+        if index in self.by_place:
+            self.by_place[index].change(lambda passes: passes * factor)
         if (pair := self.pairs.get(index)) is not None:
-            there = arrived > 0
-            kept = self.memory ** arrived[there]
-            fresh = passed[there] / arrived[there]
-            pair.selectivity[there] = pair.selectivity[there] * kept + fresh * (1 - kept)
+            pair.selectivity *= factor
+            pair.by_place.change(lambda column: column * factor)
 
     def column_of(self, index: int, arrived: Counts, passed: Floats) -> Floats:
         """A column of S from a profile: Out / In, and W where no sampled tuple was."""
@@ -127,7 +201,7 @@ class Estimates:
 
     def take_over(self, other: Estimates) -> None:
         """Know what another knows, and nothing else."""
-        for name in ("overall", "cost_us", "seen", "pairs"):
+        for name in ("overall", "cost_us", "seen", "pairs", "by_place", "sizes"):
             mine = getattr(self, name)
             mine.clear()
             mine.update(getattr(other, name))
@@ -139,6 +213,8 @@ class Estimates:
             "cost_us": {str(k): v for k, v in self.cost_us.items()},
             "seen": {str(k): v for k, v in self.seen.items()},
             "pairs": {str(k): pair.to_json() for k, pair in self.pairs.items()},
+            "by_place": {str(k): places.to_json() for k, places in self.by_place.items()},
+            "sizes": {str(k): rows for k, rows in self.sizes.items()},
         }
 
     @classmethod
@@ -150,7 +226,16 @@ class Estimates:
             {int(k): float(v) for k, v in stored["cost_us"].items()},
             {int(k): int(v) for k, v in stored["seen"].items()},
             {int(k): Pair.from_json(pair) for k, pair in stored["pairs"].items()},
+            by_place={
+                int(k): places_from_json(places, float)
+                for k, places in stored.get("by_place", {}).items()
+            },
+            sizes={int(k): int(rows) for k, rows in stored.get("sizes", {}).items()},
         )
+
+
+def _column(stored: Sequence[float]) -> Floats:
+    return np.array(stored, np.float64)
 
 
 def updated(before: float, arrived: int, passed: float, memory: float) -> float:
@@ -181,6 +266,12 @@ def merged(
         whole.seen[index] = int(total)
         whole.overall[index] = float(share @ [part.selectivity(index) for part, _ in parts])
         whole.cost_us[index] = float(share @ [part.cost(index) for part, _ in parts])
+        sized = [part.sizes[index] for part, _ in parts if index in part.sizes]
+        if sized:
+            whole.sizes[index] = sum(sized) // len(sized)
+        placed = [part.by_place[index] for part, _ in parts if index in part.by_place]
+        if placed:
+            whole.by_place[index] = merged_places(placed)
         votes: dict[tuple[Attributes, int] | None, float] = {}
         for (part, _), weight in zip(parts, weights, strict=True):
             pair = part.pairs.get(index)
@@ -203,4 +294,13 @@ def merged(
         )
         gain = sum(pair.gain * weight for pair, _, weight in agreeing) / heard
         whole.pairs[index] = Pair(chosen, count, np.asarray(column, np.float64), float(gain))
+        columns = [_moved_places(pair, own, partitions) for pair, own, _ in agreeing]
+        whole.pairs[index].by_place = merged_places(columns)
     return whole
+
+
+def _moved_places(pair: Pair, own: Partitions, partitions: Partitions) -> ByPlace[Floats]:
+    """A shard's columns by place, by the partitions of all."""
+    places = ByPlace(pair.by_place.seen, pair.by_place.held)
+    places.change(lambda column: partitions.moved(own, pair.attributes, column))
+    return places

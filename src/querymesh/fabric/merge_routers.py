@@ -16,7 +16,7 @@ from querymesh.classify.partitions import Partitions, size_of
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.content import ContentRouter
 from querymesh.fabric.eddy import EddyRouter
-from querymesh.fabric.estimates import Estimates, merged
+from querymesh.fabric.estimates import NO_PLACES, Estimates, merged
 
 State = Mapping[str, Any]
 """What a router's `to_json` gives."""
@@ -80,6 +80,14 @@ def _check(router: EddyRouter, stored: State) -> None:
     for name in ("overall", "cost_us"):
         if not all(math.isfinite(value) and value >= 0 for value in estimates[name].values()):
             raise ValueError(f"{name} has a number that cannot be")
+    by_place = estimates.get("by_place", {})
+    if unknown := by_place.keys() - known:
+        raise ValueError(f"places of operators {sorted(unknown)}")
+    if not all(rows >= 0 for rows in estimates.get("sizes", {}).values()):
+        raise ValueError("a state has fewer rows than none")
+    for places in by_place.values():
+        if not all(math.isfinite(value) and value >= 0 for value, _ in places["held"].values()):
+            raise ValueError("a place has a number that cannot be")
     if not isinstance(router, ContentRouter):
         return
     attributes = set(router.learning.attributes)
@@ -88,9 +96,10 @@ def _check(router: EddyRouter, stored: State) -> None:
         names = tuple(pair["attributes"])
         if not names or not attributes.issuperset(names):
             raise ValueError(f"operator {index} goes by {names}")
-        column = pair["selectivity"]
-        if len(column) != size_of(names, pair["count"]) or not all(map(math.isfinite, column)):
-            raise ValueError(f"operator {index} has a column that does not fit")
+        by_place = [column for column, _ in pair.get("by_place", NO_PLACES)["held"].values()]
+        for column in (pair["selectivity"], *by_place):
+            if len(column) != size_of(names, pair["count"]) or not all(map(math.isfinite, column)):
+                raise ValueError(f"operator {index} has a column that does not fit")
     for name, (low, high) in stored["ranges"].items():
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"the range of {name}")

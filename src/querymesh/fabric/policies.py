@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from querymesh.cost.mesh import WINDOW
+from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.content import ContentRouter
 from querymesh.fabric.eddy import EddyRouter
 from querymesh.fabric.lottery import Seed
@@ -28,11 +30,13 @@ def make_eddy(
     between the two, nothing is heard of them.
     """
     first = own or frozenset()
+    priced = routing.apart and routing.by_cost
+    visit_us = overheads_for(bound, WINDOW).ruster_us if priced else 0.0
     if policy == EDDY:
-        router = EddyRouter(bound.operators, routing, first, seed)
+        router = EddyRouter(bound.operators, routing, first, seed, visit_us)
     else:
         attributes = bound.schemas[bound.source.alias].names
-        router = ContentRouter(bound.operators, routing, attributes, first, seed)
+        router = ContentRouter(bound.operators, routing, attributes, first, seed, visit_us)
     declared = {op.index: declared_cost(op, bound) for op in bound.operators}
     router.estimates.declared_us.update({k: c for k, c in declared.items() if c is not None})
     if own is not None and not routing.together:

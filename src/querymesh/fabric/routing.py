@@ -29,6 +29,8 @@ class Routing:
     - `together`: a whole chunk takes one way, decided for it as a whole (QM § 6.2's batching)
     - `apart`: tuples leave the rest of their chunk, by their content, only where that saves more
       time than one more ruster takes; needs `by_cost`
+    - `by_place`: what an operator passes is known apart for tuples that have been through the same
+      operators before; else one number is for all. Needed where operators depend on each other
     - `memory`: the weight of what was known when a tuple's outcome is added, CBR's 0.95
 
     Learning, of `cbr`:
@@ -53,6 +55,7 @@ class Routing:
     chunk: int = 4000
     together: bool = False
     apart: bool = True
+    by_place: bool = True
     memory: float = 0.95
     probability: float = 0.06
     sample: int = 150
@@ -95,6 +98,7 @@ PAPER = Routing(
     by_cost=False,
     chunk=1000,
     apart=False,
+    by_place=False,
     threshold=0.04,
     evidence=0.0,
     trial_by="calls",

@@ -11,9 +11,14 @@ serve, as a bit mask.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 OUTPUT = 0
 """Index 0 of the operator index array: the output, where a ruster with an empty token goes."""
+
+
+Stack = tuple[int | tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class RouteToken:
     0
     """
 
-    stack: tuple[int | tuple[int, ...], ...]
+    stack: Stack
     serves: int = 1
 
     @property
@@ -56,12 +61,21 @@ class RouteToken:
         """How many operators are still to be visited."""
         return sum(1 if isinstance(entry, int) else len(entry) for entry in self.stack)
 
+    @property
+    def place(self) -> int:
+        """The operators still to be visited, as bits: the k-th for operator k.
+
+        >>> bin(RouteToken((2, (3, 1), 5)).place)
+        '0b101110'
+        """
+        return _bits(self.stack)
+
     def choose(self, index: int) -> RouteToken:
         """The token once one of the choices is drawn: it is on top, the others follow."""
         others = tuple(other for other in self.choices if other != index)
         if len(others) == len(self.choices):
             raise LookupError(f"{index} is not among the choices of {self}")
-        rest: tuple[int | tuple[int, ...], ...] = others if len(others) < 2 else (others,)
+        rest: Stack = others if len(others) < 2 else (others,)
         return RouteToken((index, *rest, *self.stack[1:]), self.serves)
 
     def pop(self) -> RouteToken:
@@ -71,6 +85,12 @@ class RouteToken:
     def __str__(self) -> str:
         entries = ("|".join(map(str, e)) if isinstance(e, tuple) else str(e) for e in self.stack)
         return f"<{', '.join(entries)}>"
+
+
+@lru_cache(maxsize=4096)
+def _bits(stack: Stack) -> int:
+    entries = ((entry,) if isinstance(entry, int) else entry for entry in stack)
+    return sum(1 << index for index in chain.from_iterable(entries))
 
 
 def token_of(steps: tuple[tuple[int, ...], ...]) -> RouteToken:

@@ -13,6 +13,9 @@ from querymesh.report.figures import UNKNOWN, counted, micros, percent, table
 
 SHOWN_EVENTS = 20
 SHOWN_PARTITIONS = 12
+SHOWN_PLACES = 8
+OTHERWISE = 0.1
+"""A share of the tuples that differs from the overall one by so much is worth a line."""
 
 
 def eddy_text(learned: Learned) -> str:
@@ -21,6 +24,8 @@ def eddy_text(learned: Learned) -> str:
         f"policy {learned.policy}, {counted(learned.shards, 'router')}",
         _section("operators", _operators(learned)),
     ]
+    if placed := _places(learned):
+        parts.append(_section("operators that do otherwise after others", placed))
     if learned.pruned:
         lines = [f"{learned.operators[k]}: {why}" for k, why in sorted(learned.pruned.items())]
         parts.append(_section("operators whose place is settled", "\n".join(lines)))
@@ -69,6 +74,21 @@ def _column(selectivity: Sequence[float]) -> str:
     shown = " ".join(f"{s:.2f}" for s in selectivity[:SHOWN_PARTITIONS])
     more = len(selectivity) - SHOWN_PARTITIONS
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _places(learned: Learned) -> str:
+    """Where operators pass another share of the tuples than overall: the largest differences."""
+    known = learned.estimates
+    found = []
+    for index, places in known.by_place.items():
+        for place, (passes, _) in places.held.items():
+            behind = [name for k, name in learned.operators.items() if not place >> k & 1]
+            difference = passes - known.selectivity(index)
+            if behind and abs(difference) > OTHERWISE:
+                found.append((abs(difference), learned.operators[index], behind, passes))
+    found.sort(key=lambda each: -each[0])
+    rows = [(name, ", ".join(behind), percent(s)) for _, name, behind, s in found[:SHOWN_PLACES]]
+    return table(("operator", "after", "passes"), rows, left=(0, 1)) if rows else ""
 
 
 def _events(learned: Learned) -> tuple[str, str]:
