@@ -19,13 +19,20 @@ def run_of(*steps):
 
 def test_a_queue_grows_while_steps_take_longer_than_tuples_come():
     run = run_of((1.0, 10), (3.0, 20), (1.0, 30), (1.0, 40))
-    # Steps arrive at 1, 2, 3, 4 and are done at 2, 5, 6, 7.
-    assert goals.queued(run, rows=400, lasting_s=4.0) == goals.Queue(results=10, waiting=200)
+    # Steps arrive at 1, 2, 3, 4 and are done at 2, 5, 6, 7: at 4 the second has a third to go.
+    taken = goals.usual_steps([run])
+    assert goals.queued(taken, rows=400, lasting_s=4.0) == goals.Queue(results=17, waiting=200)
 
 
 def test_whoever_keeps_up_has_all_but_the_last_step_and_nothing_waits():
     run = run_of((0.5, 10), (0.5, 20), (0.5, 30))
-    assert goals.queued(run, rows=300, lasting_s=3.0) == goals.Queue(results=20, waiting=0)
+    taken = goals.usual_steps([run])
+    assert goals.queued(taken, rows=300, lasting_s=3.0) == goals.Queue(results=20, waiting=0)
+
+
+def test_a_step_that_was_slow_once_is_no_slower():
+    runs = [run_of((s, 10), (1.0, 30)) for s in (1.0, 9.0, 1.5)]
+    assert goals.usual_steps(runs) == [goals.Step(1.5, 10), goals.Step(1.0, 20)]
 
 
 def test_uneven_streams_keep_their_shares_and_swap_them_half_way():

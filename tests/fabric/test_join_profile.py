@@ -9,6 +9,7 @@ from querymesh.fabric import fan_out
 from querymesh.fabric.arrivals import in_order
 from querymesh.fabric.join import JoinFabric
 from querymesh.fabric.join_profile import SampledJoin, profile_arrivals, written_mesh
+from querymesh.fabric.probe import ProbeModule
 from querymesh.fabric.router import MeshRouter
 from querymesh.optimize.training import Training
 from querymesh.query.bind_join import bind_join
@@ -244,3 +245,18 @@ def test_profiling_asks_the_state_as_it_is_before_the_step_is_settled():
     }
     assert found["a"].outcomes.tolist() == [[4, 3]] * 5
     assert not found["b"].outcomes.any(), "a came later"
+
+
+@pytest.mark.parametrize(("rows", "us"), [(2000, 0.5), (200, 1.0)])
+def test_what_a_visit_takes_by_itself_is_no_rows_cost(rows, us, monkeypatch):
+    spent, process = [0.0], ProbeModule.process
+
+    def slow(module, ruster):
+        spent[0] += 100e-6 + 0.5e-6 * len(ruster)
+        return process(module, ruster)
+
+    monkeypatch.setattr(ProbeModule, "process", slow)
+    monkeypatch.setattr(ProbeModule, "clock", staticmethod(lambda: spent[0]))
+    profile, _ = profiled(STAR, fans(rows, 1, 1))
+    # Of a few rows a slope says nothing: 100 µs are theirs.
+    np.testing.assert_allclose(profile.pass_us, us)

@@ -19,6 +19,9 @@ def state_of(seen, pair=None, events=(), **learning):
         "cost_us": {"1": 2.0, "2": 0.125},
         "seen": {"1": seen, "2": seen},
         "pairs": {} if pair is None else {"2": pair},
+        "by_place": {
+            "2": {"seen": seen, "held": {"14": [0.75, seen], "12": [0.0625, seen], "4": [0.5, 0]}}
+        },
     }
     state["learning"] |= {"events": list(events), "samples": {}, **learning}
     return state
@@ -42,6 +45,10 @@ operators
   1  one        4,000      25.0 %        2.00  – (being profiled)         –
   2  two        4,000      50.0 %       0.125  k                       0.31  0.12 0.90 0.50
   3  three          0           –           –  –                          –
+
+operators that do otherwise after others
+  operator  after   passes
+  two       one      6.2 %
 
 operators whose place is settled
   three: always last: far worse than all others

@@ -20,7 +20,7 @@ done before the run, and planning, which is the driver's, is not in its time.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ from querymesh.spark.planned_join import sampled_round
 RUSH, EASE = 1.25, 0.8
 """How fast tuples come, where 1 is what `single` can just handle."""
 
-ROUNDS, QUICK_ROUNDS = 5, 1
+ROUNDS, QUICK_ROUNDS = 9, 1
 SINGLE = "single"
 AUTO_IS = "mesh"
 """What policy "auto" takes, unless its arguments say otherwise (`spark/run.py`)."""
@@ -162,19 +162,34 @@ class Queue(NamedTuple):
     waiting: int
 
 
-def queued(run: CoreRun, rows: int, lasting_s: float) -> Queue:
-    """What becomes of a run if its tuples, so many in all, come evenly over this time."""
-    steps = len(run.curve) - 1
-    every_s, each = lasting_s / steps, rows / steps
-    done_s, by_end, waiting = 0.0, 0, 0.0
-    for number in range(1, steps + 1):
-        took_s = run.curve[number][0] - run.curve[number - 1][0]
-        done_s = max(done_s, number * every_s) + took_s
-        arrived = min(steps, int(done_s / every_s))
+class Step(NamedTuple):
+    """One step of a run: how long it took, and how many results it gave."""
+
+    took_s: float
+    results: int
+
+
+def queued(taken: Sequence[Step], rows: int, lasting_s: float) -> Queue:
+    """What becomes of a run if its tuples, so many in all, come evenly over this time.
+
+    Of a step under way at the end, the share of its results is out that its time is over.
+    """
+    every_s, each = lasting_s / len(taken), rows / len(taken)
+    done_s, by_end, waiting = 0.0, 0.0, 0.0
+    for number, (took_s, results) in enumerate(taken, 1):
+        begun_s = max(done_s, number * every_s)
+        done_s = begun_s + took_s
+        arrived = min(len(taken), int(done_s / every_s))
         waiting = max(waiting, (arrived - number) * each)
-        if done_s <= lasting_s:
-            by_end = run.curve[number][1]
-    return Queue(by_end, round(waiting))
+        by_end += results * min(1.0, max(0.0, lasting_s - begun_s) / max(took_s, 1e-12))
+    return Queue(round(by_end), round(waiting))
+
+
+def usual_steps(runs: Sequence[CoreRun]) -> list[Step]:
+    """The steps of several runs of the same tuples: of each, the median of its times."""
+    took_s = np.median([np.diff([at for at, _ in run.curve]) for run in runs], axis=0)
+    results = np.diff([out for _, out in runs[0].curve])
+    return [Step(float(s), int(n)) for s, n in zip(took_s, results, strict=True)]
 
 
 @dataclass
@@ -216,23 +231,19 @@ class Contest:
 
     def figures(self, name: str) -> dict[str, float]:
         """What a policy came to under each goal."""
-        usual_s = self.median(SINGLE, lambda run: run.cpu_seconds)
+        usual_s = sum(step.took_s for step in usual_steps(self.runs[SINGLE][1:]))
         row_bytes = sum(b.nbytes for b in self.subject.streams.values()) / self.rows
         total = self.runs[name][0].metrics.rows_out
-
-        def by_end(run: CoreRun) -> float:
-            return 100 * queued(run, self.rows, usual_s / RUSH).results / max(total, 1)
-
-        def peak_mb(run: CoreRun) -> float:
-            waiting = queued(run, self.rows, usual_s / EASE).waiting
-            return float(run.state_bytes + waiting * row_bytes) / 1e6
+        taken = usual_steps(self.runs[name][1:])
+        rushed = queued(taken, self.rows, usual_s / RUSH)
+        waiting_mb = queued(taken, self.rows, usual_s / EASE).waiting * row_bytes / 1e6
 
         return {
             "evaluations": self.median(name, lambda run: run.metrics.evaluations / self.rows),
             "comparisons": self.median(name, lambda run: run.metrics.comparisons / self.rows),
             "cpu_us": self.median(name, lambda run: 1e6 * run.cpu_seconds / self.rows),
-            "by_end_percent": self.median(name, by_end),
-            "peak_mb": self.median(name, peak_mb),
+            "by_end_percent": 100 * rushed.results / max(total, 1),
+            "peak_mb": self.median(name, lambda run: run.state_bytes / 1e6) + waiting_mb,
             "state_mb": self.median(name, lambda run: run.state_bytes / 1e6),
             "index_mb": self.median(name, lambda run: run.index_bytes / 1e6),
         }

@@ -122,9 +122,9 @@ class Estimates:
     def selectivity_at(self, index: int, place: Place) -> float:
         """W[l], or what holds at a place.
 
-        Where an operator has not been it is hoped to do better than overall, and so tried once: what
-        it does to tuples that others have let through says little about all tuples. Not so a probe
-        of a state, which may multiply them.
+        Where an operator has not been it is hoped to do better than overall, and so tried once:
+        what it does to tuples that others have let through says little about all tuples. Not so a
+        probe of a state, which may multiply them.
         """
         overall = self.selectivity(index)
         if not self.placed or index not in self.by_place:

@@ -18,7 +18,7 @@ from querymesh.fabric.tables import one_batch
 from querymesh.fabric.token import RouteToken
 from querymesh.optimize.best_route import written_route
 from querymesh.query.expr import Expr, user_calls_of
-from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator
+from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator, Probe
 from querymesh.query.share import SharedQuery
 from querymesh.stats.profile import Profile
 
@@ -30,6 +30,13 @@ LONG_SECONDS = 1.0
 
 FEW_ROWS = 50
 """Fewer rows of one outcome than this say little about its cost."""
+
+WORK_SECONDS = 0.05
+"""A probe that took longer on the sample has work to do: what a visit takes is nothing beside it."""
+
+FEWER, LEAST_SHARE, REPEATS = 8, 0.1, 7
+"""What a row costs a probe: beside all rows every so many-th is timed, at least this share of the
+mean is its own, and times are the least of so many."""
 
 WARM_UP_ROWS = 8
 LEAST_COST_US = 1e-4
@@ -80,6 +87,8 @@ def timed_profile(
             costs = declared, declared
         elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
             costs = _cost_by_outcome(module, after, seconds)
+        elif isinstance(operator, Probe):
+            costs = (_further_row_us(module, after, seconds),) * 2
         else:
             costs = (_us_a_row(seconds, after.asked),) * 2
         drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
@@ -158,6 +167,35 @@ def _cost_by_outcome(module: Module, after: Left, seconds: float) -> tuple[float
     apart = [_us_a_row(_timed(module, replace(after, carried=part))[1], part) for part in parts]
     mean = (apart[0] * len(parts[0]) + apart[1] * len(parts[1])) / len(asked)
     return apart[0] * together / mean, apart[1] * together / mean
+
+
+def _further_row_us(module: Module, after: Left, seconds: float) -> float:
+    """What one more row costs a probe: the slope between all rows and some.
+
+    A visit of a state has a price of its own, as much as that of a thousand rows. It is a ruster's
+    (`calibrate_join.py`); counted again as its rows', it would make few long rusters seem dear, and
+    with them single orders.
+    """
+    asked = after.asked
+    few = asked.pick(np.arange(0, len(asked), FEWER))
+    together = _us_a_row(seconds, asked)
+    if len(few) < FEW_ROWS or seconds > WORK_SECONDS:
+        return together
+    some_s, seconds = (_shortest(module, rows) for rows in (few, asked))
+    slope_us = 1e6 * (seconds - some_s) / (len(asked) - len(few))
+    return max(slope_us, LEAST_SHARE * together)
+
+
+def _shortest(module: Module, ruster: Ruster) -> float:
+    """The least time of several in which a probe takes a ruster's rows."""
+    clock = getattr(module, "clock", perf_counter)
+    best = float("inf")
+    for _ in range(REPEATS):
+        started = clock()
+        for _ in module.process(ruster):
+            pass
+        best = min(best, clock() - started)
+    return best
 
 
 def _us_a_row(seconds: float, ruster: Ruster) -> float:

@@ -56,8 +56,8 @@ MR, MR_BATCHES = "MR+CBR", "MR+CBR in batches"
 """The Eddy with content-based routing: each tuple on its own way, or in naive batches [13]."""
 
 EDDY_PARTS = 4
-"""An Eddy hears of its tuples once a step: it gets shorter ones, or it would hardly learn. Of a half,
-a quarter and a tenth, a quarter took least time over other data of both kinds (`seed=7`)."""
+"""An Eddy hears of its tuples once a step: it gets shorter ones, or it would hardly learn. Of a
+half, a quarter and a tenth, a quarter took least time over other data of both kinds (`seed=7`)."""
 
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
