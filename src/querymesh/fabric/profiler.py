@@ -32,7 +32,7 @@ FEW_ROWS = 50
 """Fewer rows of one outcome than this say little about its cost."""
 
 WORK_SECONDS = 0.05
-"""A probe that took longer on the sample has work to do: what a visit takes is nothing beside it."""
+"""A probe that took longer on the sample has so much to do that a visit's price is nothing."""
 
 FEWER, LEAST_SHARE, REPEATS = 8, 0.1, 7
 """What a row costs a probe: beside all rows every so many-th is timed, at least this share of the
