@@ -37,11 +37,11 @@ def overheads_for(bound: BoundQuery, window: int) -> Overheads:
     found = calibrate(window)
     if not any(isinstance(operator, Probe) for operator in bound.operators):
         return found
-    return replace(found, ruster_us=max(found.ruster_us, _probing_us()))
+    return replace(found, ruster_us=max(found.ruster_us, probing_us()))
 
 
 @lru_cache(maxsize=1)
-def _probing_us() -> float:
+def probing_us() -> float:
     """The time of one more ruster at one probe; takes about a tenth of a second."""
     seconds = {parts: min(_seconds(parts) for _ in range(REPEATS)) for parts in (1, RUSTERS)}
     return max(0.0, 1e6 * (seconds[RUSTERS] - seconds[1]) / (RUSTERS - 1))

@@ -31,6 +31,7 @@ from querymesh.bench.limits import effort_of_mesh, limits
 from querymesh.bench.measure import Log, RivalsDisagreeError, Timing, interleave
 from querymesh.cost.mesh import Overheads
 from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.calibrate_join import probing_us
 from querymesh.fabric.join_profile import SampledJoin
 from querymesh.fabric.policies import CBR
 from querymesh.fabric.routing import Routing
@@ -104,11 +105,11 @@ def _by_alias(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def quiet_overheads(window: int) -> Overheads:
-    """What tests and rusters cost, the least of several readings: a busy machine only adds."""
-    found = [calibrate.__wrapped__(window) for _ in range(CALIBRATIONS)]
-    return Overheads(
-        min(each.node_us for each in found), min(each.ruster_us for each in found), window
-    )
+    """What tests, and rusters at a join state, cost: the least of several readings, since a busy
+    machine only adds."""
+    node_us = min(calibrate.__wrapped__(window).node_us for _ in range(CALIBRATIONS))
+    ruster_us = min(probing_us.__wrapped__() for _ in range(CALIBRATIONS))
+    return Overheads(node_us, ruster_us, window)
 
 
 def train_stream_rivals(
