@@ -179,6 +179,23 @@ def test_a_static_table_takes_part():
     assert decision.orders == {"a": ("b", "t"), "b": ("t", "a")}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "probe_us", "move_us"),
+    [((0.002, 0.003), 1.0, 1.0), ((0.0015, 0.0015), 1.5, 0.0), ((0.001, 0.0025), 0.7308, 0.7308)],
+)
+def test_no_probe_is_free_whatever_a_fit_says(seconds, probe_us, move_us):
+    """A thousand rows ask each: one finds a thousand, the other two. The last times would have the
+    rows that are found cost all, and asking less than nothing."""
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 1000, "b": 1000}, {("a", "b"): 0.05})
+    shown.met["a", "b"] = Met(1000, 1000, 500.0, seconds[0])
+    shown.met["b", "a"] = Met(1000, 2000, 500.0, seconds[1])
+    statistics.observe(shown)
+    costs = statistics.query()[0].costs
+    assert 1e6 * costs.probe_s == pytest.approx(probe_us, rel=1e-3)
+    assert 1e6 * costs.move_s == pytest.approx(move_us, rel=1e-3)
+
+
 def test_windows_that_count_rows_last_as_long_as_the_rate_says():
     statistics = RateStatistics(join_of(CHAIN, window="[ROWS 100]"))
     statistics.observe(round_of(0, {"a": 50, "b": 20, "c": 10}, EVEN, seconds=2.0))

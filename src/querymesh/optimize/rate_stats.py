@@ -182,7 +182,10 @@ def _selectivity(met: Mapping[Pair, Met], pair: Pair) -> float | None:
 
 
 def _fitted(met: list[Met]) -> tuple[float, float] | None:
-    """The least squares of seconds = asked · probe_s + found · move_s, neither below 0."""
+    """The least squares of seconds = asked · probe_s + found · move_s, neither below 0.
+
+    No probe is free: where the fit says so, asking takes what a row that is found takes.
+    """
     timed = [each for each in met if each.asked > 0 and each.seconds > 0]
     if not timed:
         return None
@@ -196,5 +199,6 @@ def _fitted(met: list[Met]) -> tuple[float, float] | None:
         if probe_s > 0 and move_s >= 0:
             return float(probe_s), float(move_s)
         if probe_s <= 0:
-            return 0.0, float(found @ seconds / (found @ found))
+            rows = asked + found
+            return (float(rows @ seconds / (rows @ rows)),) * 2
     return float(asked @ seconds / (asked @ asked)), 0.0
