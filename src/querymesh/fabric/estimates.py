@@ -135,10 +135,14 @@ class Estimates:
         return overall if index in self.sizes else min(overall, UNKNOWN)
 
     def column_at(self, index: int, place: Place) -> Floats | None:
-        """An operator's column of S, or what holds at a place; None without a pair."""
+        """An operator's column of S, or of a probe what holds at a place; None without a pair.
+
+        Not of filters: what they do to a partition changes with the data (that is what Eddies are
+        for) and is heard of at whatever place its tuples are; probes of a state multiply.
+        """
         if (pair := self.pairs.get(index)) is None:
             return None
-        known = pair.by_place.at(place, pair.selectivity)
+        known = pair.by_place.at(place, pair.selectivity) if index in self.sizes else None
         return pair.selectivity if known is None else known
 
     def cost(self, index: int) -> float:
@@ -171,7 +175,7 @@ class Estimates:
             return
         kept = self.memory**arrived
         fresh = passed / np.maximum(arrived, 1) * (1 - kept)  # nothing where none arrived
-        if self.placed:
+        if self.placed and index in self.sizes:
             pair.by_place.put(place, column * kept + fresh, int(arrived.sum()))
         pair.selectivity[:] = pair.selectivity * kept + fresh
 
