@@ -48,8 +48,12 @@ POLICIES: dict[str, Policy] = {
 """The first is what others are compared with. A new policy is one line."""
 
 VARIANTS: dict[str, dict[str, Policy]] = {
-    "eddy": {"lottery": deciding(EDDY, replace(USERS, choice="lottery"))},
+    "eddy": {
+        "lottery": deciding(EDDY, replace(USERS, choice="lottery")),
+        "eddy, no places": deciding(EDDY, replace(USERS, by_place=False)),
+    },
     "cbr": {
+        "no places": deciding(CBR, replace(USERS, by_place=False)),
         "sets of two": deciding(CBR, replace(USERS, attribute_sets=True)),
         "by gain ratio": deciding(
             CBR, replace(USERS, evidence=PAPER.evidence, threshold=PAPER.threshold)
