@@ -18,6 +18,9 @@ settings.load_profile("suite")
 STARTS_SPARK = ("tests/spark/", "tests/demo/", "tests/test_cli.py")
 """Tests that may start a session by themselves."""
 
+STARTS_DRIVERS = ("test_a_join_that_is_killed_again_and_again_gives_each_result_once",)
+"""Tests whose Spark is in processes of their own: they may run beside the session."""
+
 
 @cache
 def needs_spark(module: str) -> bool:
@@ -32,7 +35,8 @@ class OneSession(LoadScopeScheduling):
     one session; of all others each test goes to who is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if needs_spark(nodeid.partition("::")[0]) else nodeid
+        module, _, test = nodeid.partition("::")
+        return "spark" if needs_spark(module) and test not in STARTS_DRIVERS else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSession:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
-from eddies import eddy, run, stream
+from eddies import content, eddy, run, stream
 from querymesh.classify.partitions import Partitions
 from querymesh.fabric import places
 from querymesh.fabric.estimates import UNKNOWN, Estimates, Pair
 from querymesh.fabric.merge_routers import restore
 from querymesh.fabric.places import ByPlace, merged_places, places_from_json
+
+
+def content_of(attribute, batch, routing):
+    return content(batch, routing, attribute)
+
 
 ALL, AFTER_1, AFTER_2, AFTER_BOTH = 0b1110, 0b1100, 0b1010, 0b1000
 
@@ -51,6 +57,14 @@ def test_only_so_many_places_are_remembered_and_those_seen_last():
     assert len(known.held) == places.MOST_PLACES
     assert 1 in known.held
     assert 2 not in known.held
+
+
+def test_of_many_places_only_the_newest_travel():
+    known = ByPlace()
+    for place in range(1, 101):
+        known.put(place, 0.5, 1)
+    stored = known.to_json()["held"]
+    assert list(stored) == [str(place) for place in range(101 - places.STORED_PLACES, 101)]
 
 
 def test_the_nearest_is_looked_for_again_when_a_place_is_forgotten(monkeypatch):
@@ -121,11 +135,18 @@ def test_a_probe_finds_more_as_the_window_it_looks_at_fills():
     np.testing.assert_allclose(known.pairs[1].selectivity, [1.5, 4.5, 3.0])
     np.testing.assert_allclose(known.column_at(1, ALL), [1.5, 4.5, 3.0])
     known.resize(1, 0)
-    assert known.selectivity(1) == 0
-    known.resize(1, 3000)
-    known.add(1, ALL, 400, 1200, 0.0)
+    assert known.selectivity(1) == pytest.approx(3.0), "an empty state says nothing"
+    known.resize(1, 1500)
+    assert known.selectivity_at(1, ALL) == known.selectivity_at(1, AFTER_2) == pytest.approx(1.5)
+
+
+def test_a_state_that_was_empty_at_first_is_followed_as_any_other():
+    known = Estimates(0.95, placed=True)
+    known.resize(1, 0)
+    known.resize(1, 100)
+    known.add(1, ALL, 400, 400, 0.0)
+    known.resize(1, 300)
     assert known.selectivity_at(1, ALL) == pytest.approx(3.0)
-    assert known.selectivity_at(1, AFTER_2) == pytest.approx(3.0)
 
 
 def test_a_probe_is_not_hoped_to_do_better_where_it_has_not_been():
@@ -133,6 +154,44 @@ def test_a_probe_is_not_hoped_to_do_better_where_it_has_not_been():
     known.resize(1, 1000)
     known.add(1, AFTER_2, 4000, 8000, 0.0)
     assert known.selectivity_at(1, ALL) == pytest.approx(2.0)
+
+
+def test_of_a_filter_all_places_share_what_is_known_by_content():
+    known = Estimates(0.95, placed=True)
+    known.pairs[1] = Pair(("k",), 2, np.array([0.5, 0.5, 0.5]), 0.3)
+    known.add_content(1, AFTER_2, np.array([400, 400, 0]), np.array([40, 360, 0]))
+    np.testing.assert_allclose(known.column_at(1, ALL), [0.1, 0.9, 0.5], atol=1e-6)
+
+
+def test_a_filter_that_clearly_does_something_else_is_tried_again_where_it_was():
+    known = Estimates(0.95, placed=True)
+    for place, passed in ((ALL, 900), (AFTER_2, 900), (AFTER_2, 880)):
+        known.add(1, place, 1000, passed, 0.0)
+    assert known.selectivity_at(1, ALL) == pytest.approx(0.9, abs=0.01), "that may be chance"
+    for passed in (850, 810, 770):
+        known.add(1, AFTER_2, 1000, passed, 0.0)
+    assert ALL not in known.by_place[1].held, "little by little it has changed"
+    assert known.selectivity_at(1, ALL) == UNKNOWN
+    known.resize(2, 1000)
+    for place, passed in ((ALL, 2000), (AFTER_1, 2000), (AFTER_1, 500)):
+        known.add(2, place, 1000, passed, 0.0)
+    assert known.selectivity_at(2, ALL) == pytest.approx(2.0, abs=0.05), "but not a probe"
+
+
+@pytest.mark.parametrize("make", [eddy, partial(content_of, "id")])
+def test_whoever_goes_by_place_follows_a_change_as_soon_as_who_does_not(make):
+    """A filter was good, then bad, so that it is only met behind the other, and is best now."""
+    rng = np.random.default_rng(0)
+    shares = np.repeat([[0.3, 0.2], [0.3, 0.9], [0.3, 0.05]], 20_000, axis=0)
+    batch = stream(rng.random(shares.shape) < shares)
+    routing = qm.Routing(by_cost=False, chunk=1000, trial_by="calls")
+    calls = {}
+    for by_place in (True, False):
+        router = make(batch, replace(routing, by_place=by_place))
+        run(batch.slice(0, 42_000), router)
+        calls[by_place] = run(batch.slice(42_000), router).metrics.routing_calls / 18_000
+    assert calls[True] <= calls[False] + 0.02
+    assert calls[True] < 1.1
 
 
 # p1 passes a half of all tuples; p2 four fifths of what p1 passes, and nothing else; p3 .7 of all.

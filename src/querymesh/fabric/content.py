@@ -11,7 +11,8 @@ the least expected selectivity *for its content*::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -22,7 +23,16 @@ import numpy.typing as npt
 from querymesh.classify.partitions import Codes, Partitions
 from querymesh.fabric.calibrate import calibrate
 from querymesh.fabric.content_learning import Learning
-from querymesh.fabric.eddy import NO_PAIR, PAIR, PLAIN, PROFILED, PROFILING, EddyHeard, EddyRouter
+from querymesh.fabric.eddy import (
+    NO_PAIR,
+    PAIR,
+    PLAIN,
+    PROFILED,
+    PROFILING,
+    EddyHeard,
+    EddyRouter,
+    no_window,
+)
 from querymesh.fabric.estimates import Pair
 from querymesh.fabric.lottery import Seed
 from querymesh.fabric.router import Heard
@@ -58,7 +68,8 @@ class ContentRouter(EddyRouter):
         fixed = set(self.operators) - set(self.learning.operators)
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
-        self._coded: tuple[Window | None, dict[tuple[Any, int], Codes]] = (None, {})
+        self._coded_of: Callable[[], Window | None] = no_window
+        self._coded: dict[tuple[Any, int], Codes] = {}
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -169,13 +180,13 @@ class ContentRouter(EddyRouter):
 
     def codes(self, window: Window, pair: Pair) -> Codes:
         """The partitions of a window's tuples; computed once for each attribute."""
-        if self._coded[0] is not window:
-            self._coded = window, {}
-        known = self._coded[1]
+        if self._coded_of() is not window:
+            self._coded_of = weakref.ref(window)
+            self._coded = {}
         key = pair.attributes, pair.count
-        if key not in known:
-            known[key] = self.partitions.codes(*key, window.batch.column)
-        return known[key]
+        if key not in self._coded:
+            self._coded[key] = self.partitions.codes(*key, window.batch.column)
+        return self._coded[key]
 
     def went_by(self, chosen: Ruster) -> str:
         """Profiling, or the attribute by which the operator is known."""

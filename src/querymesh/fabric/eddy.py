@@ -14,7 +14,8 @@ travels together is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +67,7 @@ class EddyRouter(Router):
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
         self._after = {index: op.after & routed.keys() for index, op in routed.items()}
         self._probed = {k: op.relation for k, op in routed.items() if isinstance(op, Probe)}
-        self._sized: Window | None = None
+        self._sized: Callable[[], Window | None] = no_window
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -81,7 +82,7 @@ class EddyRouter(Router):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The tuples by the operator that each goes to next."""
-        if self.estimates.placed and ruster.window is not self._sized:
+        if self.estimates.placed and ruster.window is not self._sized():
             self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
         ready = [k for k in choices if not self._after[k] & set(choices)]
@@ -93,7 +94,7 @@ class EddyRouter(Router):
 
     def _resize(self, window: Window) -> None:
         """What probes pass follows the size of the states they look at."""
-        self._sized = window
+        self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
@@ -184,6 +185,10 @@ class EddyHeard(Heard):
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
         """The visit is over."""
         self._router.learn(self._chosen, passed, seconds)
+
+
+def no_window() -> None:
+    """In place of a reference to a window, where there was none yet."""
 
 
 def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:

@@ -15,6 +15,7 @@ Beyond the paper both may be kept by place as well (`places`): for tuples of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,9 @@ LEAST_SHARE = 0.05
 
 NO_PLACES: Mapping[str, Any] = {"seen": 0, "held": {}}
 """Of a state that was stored before anything was known by place."""
+
+MEMORY_TUPLES, LEAST_CHANGE = 39, 0.1
+"""Numbers that follow tuple by tuple are means of about so many; smaller changes are none."""
 
 RESIZED = 1.05
 """A state that has grown or shrunk by less is as large as it was."""
@@ -114,6 +118,8 @@ class Estimates:
     by_place: dict[int, ByPlace[float]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     """The rows of a probed state, when what its probe passes was last set by them."""
+    _marks: dict[int, dict[Place, float]] = field(default_factory=dict, repr=False, compare=False)
+    """By operator and place, what it passed there when the other places were last heard of."""
 
     def selectivity(self, index: int) -> float:
         """W[l]."""
@@ -137,8 +143,8 @@ class Estimates:
     def column_at(self, index: int, place: Place) -> Floats | None:
         """An operator's column of S, or of a probe what holds at a place; None without a pair.
 
-        Not of filters: what they do to a partition changes with the data (that is what Eddies are
-        for) and is heard of at whatever place its tuples are; probes of a state multiply.
+        Not of filters: what they do to a partition is heard of sooner at all places together, and
+        Eddies are for data that change. How much a probe finds depends on what was joined before.
         """
         if (pair := self.pairs.get(index)) is None:
             return None
@@ -157,8 +163,7 @@ class Estimates:
         if arrived == 0:
             return
         if self.placed:
-            here = updated(self.selectivity_at(index, place), arrived, passed, self.memory)
-            self.by_place.setdefault(index, ByPlace()).put(place, here, arrived)
+            self._add_at(index, place, arrived, passed)
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
         visit_us = 1e6 * seconds
@@ -167,6 +172,22 @@ class Estimates:
         weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
         self.cost_us[index] = self.cost_us.get(index, 0.0) * (1 - weight) + spent_us * weight
         self.seen[index] = self.seen.get(index, 0) + arrived
+
+    def _add_at(self, index: int, place: Place, arrived: int, passed: int) -> None:
+        """What is known at a place; where that changes clearly, the other places are forgotten.
+
+        They are not visited, or they would tell the same: the operator is tried there once more. A
+        probe is not: what it finds changes with the windows as well, and a try may be dear.
+        """
+        places = self.by_place.setdefault(index, ByPlace())
+        here = updated(self.selectivity_at(index, place), arrived, passed, self.memory)
+        before, _ = places.held.get(place, (here, 0))
+        marks = self._marks.setdefault(index, {})
+        changed = _clearly_other(marks.setdefault(place, before), here, arrived)
+        if changed and index not in self.sizes:
+            places.keep_only(place)
+            self._marks[index] = {place: here}
+        places.put(place, here, arrived)
 
     def add_content(self, index: int, place: Place, arrived: Counts, passed: Counts) -> None:
         """The same, by partition of the operator's classifier attribute."""
@@ -180,13 +201,15 @@ class Estimates:
         pair.selectivity[:] = pair.selectivity * kept + fresh
 
     def resize(self, index: int, rows: int) -> None:
-        """A probed state has so many rows now: a probe finds as many times more as they are more.
+        """A probed state has so many rows now, and its probe's fan-out grows in proportion.
 
-        Else a window that fills would look better at each place where it was long not probed.
+        Else a window that fills would look better at each place where it was long not probed. An
+        empty state says nothing of what its probe will find.
         """
-        before = self.sizes.get(index, rows)
-        if not before or max(rows, before) < RESIZED * min(rows, before):
-            self.sizes.setdefault(index, rows)
+        if not rows:
+            return
+        before = self.sizes.setdefault(index, rows)
+        if max(rows, before) < RESIZED * min(rows, before):
             return
         factor = rows / before
         self.sizes[index] = rows
@@ -242,6 +265,14 @@ def _column(stored: Sequence[float]) -> Floats:
     return np.array(stored, np.float64)
 
 
+def _clearly_other(mark: float, here: float, arrived: int) -> bool:
+    """Whether so many tuples show that an operator does something else than it did: beyond five
+    standard errors of what one tuple makes of itself, and a tenth."""
+    most = max(mark, here)
+    error = math.sqrt(most * (1 + most) / max(arrived, MEMORY_TUPLES))
+    return abs(here - mark) > max(LEAST_CHANGE, 5 * error)
+
+
 def updated(before: float, arrived: int, passed: float, memory: float) -> float:
     """The paper's update for tuples that arrived together (CBR § 4.1, note 3).
 
@@ -289,7 +320,9 @@ def merged(
         agreeing = [
             (part.pairs[index], own, weight)
             for (part, own), weight in zip(parts, weights, strict=True)
-            if (pair := part.pairs.get(index)) and (pair.attributes, pair.count) == winner
+            if (pair := part.pairs.get(index))
+            and not pair.on_trial
+            and (pair.attributes, pair.count) == winner
         ]
         heard = sum(weight for *_, weight in agreeing)
         column = sum(

@@ -9,9 +9,10 @@ operator may pass .90 of the tuples as they arrive and .05 of those that come fr
           2, 3 ahead              .05         those that op1 has let through
 
 A place is known by the operators still ahead of a tuple, the one in question among them. Where an
-operator has not been yet, it does what it did at the nearest place that it knows: where all those
-behind were behind as well that were then, and as few others as may be. An estimate long not heard
-of goes back to the overall one, which has been heard of since.
+operator has not been yet, it does what it did at the nearest place that it knows: of those at which
+only some of the same operators were behind, that at which most were. An estimate long not heard of
+goes back to the overall one, which has been heard of since; and when an operator clearly does
+something else at one place than it did, all others are forgotten (`estimates.py`).
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ Value = TypeVar("Value", float, npt.NDArray[np.float64])
 HALF_LIFE = 100_000
 """An estimate counts half when its operator has meanwhile seen so many tuples at other places."""
 
-MOST_PLACES = 256
-"""Of each operator, so many places are remembered: those it was at last."""
+MOST_PLACES, STORED_PLACES = 256, 32
+"""Of each operator, so many places are remembered, and travel with the state: those it was at last.
+"""
 
 
 @dataclass
@@ -65,18 +67,23 @@ class ByPlace(Generic[Value]):
         if self.held.pop(place, None) is None:
             self._nearest.clear()
         self.held[place] = (value, self.seen)
-        if len(self.held) > MOST_PLACES:
+        while len(self.held) > MOST_PLACES:
             del self.held[next(iter(self.held))]
+
+    def keep_only(self, place: Place) -> None:
+        """What was known of all other places holds no longer."""
+        self.held = {known: each for known, each in self.held.items() if known == place}
+        self._nearest.clear()
 
     def change(self, change: Callable[[Value], Value]) -> None:
         """All numbers, changed alike."""
         self.held = {place: (change(value), then) for place, (value, then) in self.held.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain numbers and texts."""
+        """As plain numbers and texts; of many places, those seen last."""
         held = {
             str(place): [value if isinstance(value, float) else value.tolist(), then]
-            for place, (value, then) in self.held.items()
+            for place, (value, then) in list(self.held.items())[-STORED_PLACES:]
         }
         return {"seen": self.seen, "held": held}
 

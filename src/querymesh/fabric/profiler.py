@@ -173,8 +173,8 @@ def _further_row_us(module: Module, after: Left, seconds: float) -> float:
     """What one more row costs a probe: the slope between all rows and some.
 
     A visit of a state has a price of its own, as much as that of a thousand rows. It is a ruster's
-    (`calibrate_join.py`); counted again as its rows', it would make few long rusters seem dear, and
-    with them single orders.
+    (`calibrate_join.py`); counted again as its rows', it would make rows seem dear, and worth
+    sparing by more rusters than that pays for.
     """
     asked = after.asked
     few = asked.pick(np.arange(0, len(asked), FEWER))

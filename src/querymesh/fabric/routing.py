@@ -30,7 +30,8 @@ class Routing:
     - `apart`: tuples leave the rest of their chunk, by their content, only where that saves more
       time than one more ruster takes; needs `by_cost`
     - `by_place`: what an operator passes is known apart for tuples that have been through the same
-      operators before; else one number is for all. Needed where operators depend on each other
+      operators before (by content only at probes of windows); else one number is for all. Needed
+      where operators depend on each other
     - `memory`: the weight of what was known when a tuple's outcome is added, CBR's 0.95
 
     Learning, of `cbr`:

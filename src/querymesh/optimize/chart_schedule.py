@@ -25,11 +25,17 @@ class QueryRounds:
 
     `moves` counts rounds in which a chart was in another region than before, `switches` those with
     another plan, `hits` those of the `judged` whose plan was a best one for what then was observed.
+    With `orders_alone` only the λ-λ chart counts: who runs the query has no use for more.
     """
 
     def __init__(
-        self, query: ChartedQuery, rates: RoundEstimates, selectivities: RoundEstimates
+        self,
+        query: ChartedQuery,
+        rates: RoundEstimates,
+        selectivities: RoundEstimates,
+        orders_alone: bool = False,
     ) -> None:
+        self.orders_alone = orders_alone
         self.query = query
         self.rates, self.selectivities = rates, selectivities
         self.rounds = self.moves = self.switches = self.judged = self.hits = self.rebuilt = 0
@@ -49,6 +55,8 @@ class QueryRounds:
                 point = selectivities[stream], rates[stream]
                 choices.append(self._readers[stream].choose(point))
                 of_streams[place] = choices[-1].plan
+        if self.orders_alone:
+            choices.clear()
         order = query.orders[0]
         if self._joins:
             choices.append(self._joins.choose(query.input_rates(rates, selectivities)))
@@ -56,9 +64,12 @@ class QueryRounds:
         chosen = Chosen(order, tuple(of_streams))
         self.rounds += 1
         self.moves += any(choice.moved for choice in choices)
-        self.switches += self.chosen is not None and chosen != self.chosen
+        self.switches += self.chosen is not None and self._differ(chosen, self.chosen)
         self.chosen = chosen
         return chosen
+
+    def _differ(self, one: Chosen, other: Chosen) -> bool:
+        return one.order != other.order if self.orders_alone else one != other
 
     def end(
         self, rates: Mapping[str, float], selectivities: Mapping[str, float | None] | None = None
@@ -83,6 +94,7 @@ class QueryRounds:
         hits = [
             reader.judge(self.query.stream_costs(name, selectivities[name], rates[name])[0])
             for name, reader in self._readers.items()
+            if not self.orders_alone
         ]
         if self._joins:
             at_joins = np.array([self.query.input_rates(rates, selectivities)])
