@@ -119,11 +119,12 @@ def test_what_is_known_by_range_follows_when_the_range_grows():
 
 def test_several_operators_can_be_profiled_at_once():
     batch = dependent(np.random.default_rng(0), 3000, SKEWED)
-    slow, fast = (learned(batch, replace(QUICK, at_once=n), "c") for n in (1, 3))
+    all_three = replace(QUICK, at_once=3, budget=1.0)
+    slow, fast = (learned(batch, routing, "c") for routing in (QUICK, all_three))
     assert {e.operator for e in list(fast.events)[:3]} == {1, 2, 3}
     assert len({e.rows for e in list(fast.events)[:3]}) == 1, "and are tried together"
     assert list(fast.events)[2].rows < list(slow.events)[2].rows
-    router = content(batch, replace(QUICK, at_once=3, sample=10_000), "c")
+    router = content(batch, replace(all_three, sample=10_000), "c")
     metrics = run(batch, router).metrics
     for index in (1, 2, 3):
         assert metrics.routing[index, PROFILING] == pytest.approx(0.3 * 3000, abs=120)
@@ -252,6 +253,8 @@ def test_a_lookup_that_multiplies_is_known_by_its_variance():
         (pa.array(range(100, 0, -1)), "only grows or falls"),
         (pa.array([i * 0.5 for i in range(100)]), "only grows"),
         (pa.array(range(100)).cast(pa.timestamp("s")), "only grows"),
+        (pa.array([i // 3 for i in range(100)]).cast(pa.timestamp("s")), "only grows"),
+        (pa.array([i % 5 for i in range(100)]).cast(pa.timestamp("s")), None),
         (pa.array([None if i % 9 == 0 else i for i in range(100)]), "only grows"),
         (pa.array(np.random.default_rng(0).permutation(100)), "too many values: 100 in 100"),
         (pa.array([f"user {i * 7 % 100}" for i in range(100)]), "too many values"),
@@ -396,6 +399,37 @@ def test_a_pair_says_what_it_is_worth_until_it_is_profiled_again():
     fed(learning, 2, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
     assert learning.targets == [1]
     assert 1 not in learning.estimates.pairs
+
+
+@pytest.mark.parametrize(("budget", "targets"), [(0.2, 1), (0.3, 1), (0.6, 2), (1.0, 3)])
+def test_no_more_are_profiled_at_once_than_the_budget_allows(budget, targets):
+    batch = dependent(np.random.default_rng(0), 10, SKEWED)
+    router = content(batch, replace(QUICK, probability=0.3, at_once=3, budget=budget), "c")
+    assert len(router.learning.targets) == targets
+    with pytest.raises(qm.QueryMeshError, match="budget is a share"):
+        replace(QUICK, budget=0.0)
+
+
+def test_all_operators_are_profiled_at_first_and_then_one_after_the_other():
+    batch = dependent(np.random.default_rng(0), 6000, SKEWED)
+    router = content(batch, replace(QUICK, all_at_first=True), "c")
+    assert router.learning.targets == [1, 2, 3]
+    run(batch, router)
+    later = [e.rows for e in router.learning.events if e.decision != "pruned"][3:]
+    assert len(later) == len(set(later)) > 3, "no two in the same turn"
+
+
+@pytest.mark.parametrize("values", [2, 5, 100])
+def test_evidence_of_what_tells_nothing_is_that_of_chance_however_many_values(values):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        sample = Sample()
+        columns = {"x": rng.integers(0, values, 150)}
+        sample.add(pa.record_batch(columns), (rng.random(150) < 0.4).astype(float))
+        found.append(sample.evidence(("x",), 24, Partitions()))
+    assert np.mean(found) == pytest.approx(0, abs=0.2)
+    assert np.std(found) == pytest.approx(1, abs=0.2)
 
 
 def test_what_a_set_gains_by_chance_alone_is_taken_off():

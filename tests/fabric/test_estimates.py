@@ -102,6 +102,14 @@ def test_a_cost_is_a_mean_and_that_of_the_others_where_it_is_not_known():
     assert known.cost(4) > 0
 
 
+def test_what_a_visit_takes_by_itself_is_no_tuples_cost():
+    known = Estimates(0.95, visit_us=50.0)
+    known.add(1, HERE, 100, 50, 150e-6)
+    assert known.cost(1) == pytest.approx(1.0)
+    known.add(2, HERE, 10, 5, 40e-6)
+    assert known.cost(2) == pytest.approx(0.05 * 4), "a twentieth at least is the tuples'"
+
+
 def test_a_declared_cost_is_not_measured():
     known = Estimates(0.95, declared_us={1: 700.0})
     known.add(1, HERE, 100, 50, 100e-6)

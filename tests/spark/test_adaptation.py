@@ -86,6 +86,23 @@ def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path
     assert max(of_oracle[6:]) < 1.1, "back within two batches"
 
 
+def test_an_eddy_follows_what_changes_for_all_tuples(spark, tmp_path):
+    """The best condition becomes the worst, so that it is only met behind others, and the best
+    again; with the settings users get."""
+    phases = [[0.2, 0.3, 0.9], [0.9, 0.3, 0.9], [0.05, 0.3, 0.9]]
+    regimes = [np.array([passes] * len(OPPOSITE)) for passes in phases]
+    files = Files(tmp_path / "in", [regime for regime in regimes for _ in range(3)])
+    how = {"policy": "eddy", "checkpoint": str(tmp_path / "checkpoint")}
+    out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
+    drained(out, tmp_path)
+    assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
+    of_oracle = [
+        batch.evaluations / oracle
+        for batch, oracle in zip(qm.metrics(out).batches, files.oracle, strict=True)
+    ]
+    assert max(of_oracle[phase * 3 + 2] for phase in range(3)) < 1.05, "within two batches"
+
+
 def test_on_stationary_data_adapting_costs_less_than_a_hundredth(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 16, rows=4000)
     out = qm.run(trained(OPPOSITE), files.stream(spark))

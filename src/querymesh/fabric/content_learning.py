@@ -126,7 +126,8 @@ class Learning:
     def _next(self) -> None:
         """The turn of the next operators; their pairs are not used meanwhile."""
         chosen: list[int] = []
-        at_once = self.routing.at_once
+        affordable = int(self.routing.budget / self.probability + 1e-9)
+        at_once = min(self.routing.at_once, max(affordable, 1))
         if self.routing.all_at_first and self._turn == 0:
             at_once = len(self.operators)  # nothing is known yet: no order is worth keeping
         for _ in self.operators:

@@ -196,11 +196,12 @@ def left_out(name: str, values: pa.Array) -> str | None:
         if length > LONG_TEXT_CHARACTERS:
             return f"long text, {length:.0f} bytes on average"
     distinct = distinct_values(values)
-    if distinct > MANY_VALUES * len(values) and distinct > 2:
-        if not text and _only_grows(values):
-            return "only grows or falls, as times and ids do"
-        if not is_continuous(kind):
-            return f"too many values: {distinct} in {len(values)} tuples"
+    many = distinct > max(2, MANY_VALUES * len(values))
+    timed = pa.types.is_timestamp(kind) and distinct > 2  # of coarse times many tuples share one
+    if (many or timed) and not text and _only_grows(values):
+        return "only grows or falls, as times and ids do"
+    if many and not is_continuous(kind):
+        return f"too many values: {distinct} in {len(values)} tuples"
     return None
 
 

@@ -267,9 +267,10 @@ def _column(stored: Sequence[float]) -> Floats:
 
 def _clearly_other(mark: float, here: float, arrived: int) -> bool:
     """Whether so many tuples show that an operator does something else than it did: beyond five
-    standard errors of what one tuple makes of itself, and a tenth."""
+    standard errors, and a tenth."""
     most = max(mark, here)
-    error = math.sqrt(most * (1 + most) / max(arrived, MEMORY_TUPLES))
+    variance = 0.25 if most <= 1 else most * (1 + most)  # no more, of a filter and about of others
+    error = math.sqrt(variance / max(arrived, MEMORY_TUPLES))
     return abs(here - mark) > max(LEAST_CHANGE, 5 * error)
 
 

@@ -45,7 +45,8 @@ class Routing:
     - `trial_noise`: a trial has failed if the rate is worse by so many standard errors
     - `prune`: leave out attributes and operators that cannot matter (§ 4.4)
     - `attribute_sets`: try sets of two attributes as well (§ 3)
-    - `at_once`: operators profiled at the same time (§ 5)
+    - `at_once`: operators profiled at the same time (§ 5), as long as they take no more than the
+      share `budget` of the tuples together, each of them `probability`
     - `all_at_first`: all operators at the same time, as long as nothing is known
     - `tune`: adapt P, |R| and d while running (§ 8)
     - `keep_pairs`: go on using an operator's pair while it is profiled again
@@ -69,6 +70,7 @@ class Routing:
     prune: bool = True
     attribute_sets: bool = False
     at_once: int = 1
+    budget: float = 0.2
     all_at_first: bool = True
     tune: bool = False
     keep_pairs: bool = True
@@ -84,6 +86,10 @@ class Routing:
                 raise QueryMeshError(f"{name} is at least 1, not {getattr(self, name)}")
         if self.partitions < 2:
             raise QueryMeshError(f"partitions is at least 2, not {self.partitions}")
+        if not 0 < self.budget <= 1:
+            raise QueryMeshError(
+                f"budget is a share of the tuples, above 0 and at most 1, not {self.budget}"
+            )
         for name in ("probability", "memory"):
             value = getattr(self, name)
             if not 0 < value < 1:
