@@ -94,7 +94,12 @@ def test_a_stream_is_followed_until_its_time_is_over(bench, monkeypatch):
     subject = small_subject(4000)
     seen = over_time.watch(bench, subject, over_time.ready(subject, 2000), "small")
     inside, whole, *eddy = check_rows(over_time.results("11a", "small", seen))
-    assert [row["claim"].count("MR+CBR") for row in eddy] == [1, 1]
+    assert [row["claim"] for row in eddy] == [
+        f"small: results by the end, QM over {name}{where}"
+        for name in ("MR+CBR", "MR+CBR in batches")
+        for where in ("", ", whole Spark")
+    ]
+    assert set(seen.curves) == {"QM", "SP", "MR+CBR", "MR+CBR in batches", "QM again"}
     assert inside["details"]["time_scale"] == whole["details"]["time_scale"] == 1800
     assert min(inside["details"]["results_per_second"]["QM"]) > 0
     for curve in seen.curves.values():

@@ -21,10 +21,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from querymesh.bench.case import Bench
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.policies import CBR
+from querymesh.fabric.routing import Routing
 from querymesh.optimize.mesh import Mesh
 from querymesh.reproduce.claim import Claim, Result
 from querymesh.reproduce.rivals import QM, SP, Subject, arrow_batches, train_rivals
-from querymesh.reproduce.stream_rivals import MR
+from querymesh.reproduce.stream_rivals import EDDIES
 from querymesh.spark.live import LiveRun, metrics
 from querymesh.spark.run import run
 
@@ -60,11 +61,13 @@ class OverTime:
 
 
 def watch(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], what: str) -> OverTime:
-    """Each rival in turns: QM, SP, MR, QM again; then from the next on, and so on."""
+    """Each rival in turns: QM, SP, MR, MR in batches, QM again; then from the next on."""
     turns = bench.rounds(3, 1)
     seconds = 2.0 if bench.quick else 10.0
     seen = OverTime(turns * seconds)
-    entries = {QM: meshes[QM], SP: meshes[SP], MR: None, AGAIN: meshes[QM]}
+    entries: dict[str, Mesh | Routing] = {
+        QM: meshes[QM], SP: meshes[SP], **EDDIES, AGAIN: meshes[QM]
+    }  # fmt: skip
     names = list(entries)
     pool = bench.session.createDataFrame(subject.table).cache()
     pool.count()
@@ -102,13 +105,13 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
     return tuples.select(*subject.table.column_names)
 
 
-def _stream(subject: Subject, mesh: Mesh | None, source: DataFrame, seconds: float) -> _Meter:
+def _stream(subject: Subject, entry: Mesh | Routing, source: DataFrame, seconds: float) -> _Meter:
     """One turn of a rival: on a mesh, or as the Eddy with content-based routing."""
     inputs = {subject.source: source, **subject.partners}
-    if mesh is None:
-        found = run(subject.query, inputs, policy=CBR)
+    if isinstance(entry, Routing):
+        found = run(subject.query, inputs, policy=CBR, routing=entry)
     else:
-        found = run(mesh, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
+        found = run(entry, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
     meter = _Meter(metrics(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
@@ -166,7 +169,7 @@ def results(figure: str, data: str, seen: OverTime) -> list[Result]:
     and prints no number."""
     scaled = f"{seen.seconds:g} s stand for the paper's 60 minutes (1 : {seen.scale:g})"
     rows = []
-    for rival in (SP, MR):
+    for rival in (SP, *EDDIES):
         claim = f"{data}: results by the end, QM over {rival}"
         for where, rates, note in (
             ("", seen.fabric_rates, "inside the fabric"),

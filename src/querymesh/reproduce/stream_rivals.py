@@ -63,6 +63,9 @@ half, a quarter and a tenth, a quarter took least time over other data of both k
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
 
+EDDIES: Mapping[str, Routing] = {MR: Routing(), MR_BATCHES: Routing(chunk=BATCH, together=True)}
+"""What each form of the Eddy runs with, here and in Figure 11."""
+
 CALIBRATIONS = 7
 SHARDS = 2
 Profiles = Mapping[str, Profile]
@@ -211,8 +214,7 @@ def race_core(
     core = _Core(subject.join, as_batches(_by_alias(subject.tables())), step)
     rivals = {name: by_meshes(mesh.meshes) for name, mesh in meshes.items()}
     actions = {name: partial(core.run, name, routers) for name, routers in rivals.items()}
-    eddies = {MR: Routing(), MR_BATCHES: Routing(chunk=BATCH, together=True)}
-    for name, routing in eddies.items():
+    for name, routing in EDDIES.items():
         actions[name] = partial(core.run, name, by_eddies(CBR, routing), EDDY_PARTS)
     timing = interleave(actions, rounds, log=log, clock=lambda: core.clock_s)
     return timing, core.last
