@@ -7,7 +7,15 @@ import pytest
 
 from querymesh.bench.case import Bench
 from querymesh.fabric.metrics import Metrics
-from querymesh.reproduce import cbr, cbr_adapt, cbr_lab, cbr_random, cbr_skew, papers
+from querymesh.reproduce import (
+    cbr,
+    cbr_adapt,
+    cbr_lab,
+    cbr_random,
+    cbr_random_claims,
+    cbr_skew,
+    papers,
+)
 from querymesh.reproduce.cbr_further import together_case
 from querymesh.reproduce.cbr_run import (
     COUNTING,
@@ -111,18 +119,49 @@ def test_two_attributes_tell_the_class_only_together():
 
 def test_the_largest_skew_has_the_papers_claim(bench):
     points = [
-        cbr_skew.SkewPoint(8, 0.05, (_counted(4.7, 1.5),)),
-        cbr_skew.SkewPoint(8, 0.95, (_counted(2.0, 1.9),)),
+        cbr_skew.SkewPoint(8, 0.05, (_counted(4.7, 1.5, own=1.4),)),
+        cbr_skew.SkewPoint(8, 0.95, (_counted(2.0, 1.9, own=1.7),)),
     ]
     rows = {row.claim.claim: row for row in cbr_skew.results(points)}
     row = rows["8 joins, largest skew: fewer routing calls than SBR"]
     assert (row.claim.paper_value, row.verdict) == (67.8, "exceeds")
     assert rows["A < B, all joins: fewer routing calls than SBR"].claim.paper_value == 26.9
     assert rows["A > B, all joins: fewer routing calls than SBR"].verdict == "direction"
+    beyond = rows["A > B, all joins, settings beyond the paper's: fewer routing calls than SBR"]
+    assert (beyond.our_value, beyond.claim.paper_value) == (pytest.approx(15.0), 10.2)
+    known = [point["improvement_beyond"]["mean"] for point in beyond.details["points"]]
+    assert known == [pytest.approx(100 * (1 - 1.4 / 4.7)), pytest.approx(15.0)]
 
 
-def _counted(sbr, learns):
-    calls = {SBR: sbr, LOTTERY: sbr, LEARNS: learns, OWN: learns, KNOWS: learns}
+def test_how_near_to_content_knows_is_told_of_the_worst_skew():
+    points = [
+        cbr_skew.SkewPoint(8, 0.05, (_counted(4.7, 1.03, knows=1.0),)),
+        cbr_skew.SkewPoint(6, 0.35, (_counted(4.7, 1.2, own=1.04, knows=1.0),)),
+        cbr_skew.SkewPoint(6, 0.95, (_counted(4.7, 1.02, knows=1.0),)),
+    ]
+    learns, own = (row for row in cbr_skew.results(points) if "worst skew" in row.claim.claim)
+    assert learns.claim.whose == own.claim.whose == "project"
+    assert (learns.our_value, learns.verdict) == (pytest.approx(20.0), "contradicts")
+    assert learns.note == "6 joins, A 35%; kept at 2 of 3 points"
+    assert (own.our_value, own.verdict) == (pytest.approx(4.0), "exceeds")
+
+
+def test_how_near_to_content_knows_has_a_row_for_each_number_of_joins():
+    found = [
+        cbr_random.Streams(joins, counted=[_counted(4.0, learns, knows=1.0)])
+        for joins, learns in ((4, 1.1), (8, 1.02))
+    ]
+    rows = cbr_random_claims.above_knows(found)
+    assert [(row.claim.claim.split(":")[0], row.verdict) for row in rows] == [
+        ("4 joins, Content-Learns", "contradicts"),
+        ("8 joins, Content-Learns", "exceeds"),
+        (f"4 joins, {OWN}", "contradicts"),
+        (f"8 joins, {OWN}", "exceeds"),
+    ]
+
+
+def _counted(sbr, learns, own=None, knows=None):
+    calls = {SBR: sbr, LOTTERY: sbr, LEARNS: learns, OWN: own or learns, KNOWS: knows or learns}
     return Counted(calls, calls, Metrics())
 
 

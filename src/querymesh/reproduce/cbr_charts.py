@@ -8,7 +8,7 @@ from querymesh.reproduce.cbr_adapt import Moment
 from querymesh.reproduce.cbr_cost import Dearer
 from querymesh.reproduce.cbr_random import Streams
 from querymesh.reproduce.cbr_random_claims import us_a_call
-from querymesh.reproduce.cbr_run import KNOWS, LEARNS, LOTTERY, SBR
+from querymesh.reproduce.cbr_run import KNOWS, LEARNS, LOTTERY, OWN, SBR
 from querymesh.reproduce.cbr_skew import DRAWN, SkewPoint
 from querymesh.reproduce.charts import bars, lines, strips
 
@@ -25,6 +25,7 @@ def skew(points: Sequence[SkewPoint]) -> dict[str, str]:
             for name, gain in (
                 (f"{CALLS} (Knows)", point.improvement(KNOWS)),
                 (f"{CALLS} (Learns)", point.improvement(LEARNS)),
+                (f"{CALLS} (Learns, beyond the paper's settings)", point.improvement(OWN)),
                 (f"{TIME} (Learns)", point.time_gain),
             ):
                 if gain is not None:

@@ -49,6 +49,9 @@ LOTTERY_CHUNK = 1000
 LEARNED_AFTER = 20_000
 """From here on Content-Learns is compared with Content-Knows."""
 
+MOST_ABOVE_KNOWS = 5.0
+"""How many percent more calls it may then make: our target."""
+
 COUNTING = replace(PAPER, chunk=CHUNK, trial_noise=1.0)
 TIMING = replace(PAPER, chunk=TIME_CHUNK, trial_noise=1.0)
 """The paper's settings. It does not say how a trial tells a gain from noise: here one has failed
@@ -139,15 +142,15 @@ class Counted:
         return 100 * (self.late[of] / self.late[KNOWS] - 1)
 
 
-def count(case: Case, routing: Routing = COUNTING, own: bool = True) -> Counted:
-    """Every rival's routing calls on a stream; OWN's if asked for."""
+def count(case: Case, routing: Routing = COUNTING) -> Counted:
+    """Every rival's routing calls on a stream."""
     rows = case.batch.num_rows
     split = min(LEARNED_AFTER, rows // 2)
     calls, late = {}, {}
     learns, knows = case.learns(routing), case.knows()
-    routers: dict[str, Router] = {SBR: case.sbr(routing), LEARNS: learns}
-    if own:
-        routers[OWN] = case.learns(FURTHER)
+    routers: dict[str, Router] = {
+        SBR: case.sbr(routing), LEARNS: learns, OWN: case.learns(FURTHER)
+    }  # fmt: skip
     if case.orders:
         routers[KNOWS] = knows
     learned = Metrics()
