@@ -6,17 +6,19 @@ import pyarrow as pa
 import pytest
 
 from querymesh.bench.case import Bench
+from querymesh.bench.measure import CONTROL, Timing
 from querymesh.fabric.metrics import Metrics
 from querymesh.reproduce import (
     cbr,
     cbr_adapt,
+    cbr_cost,
+    cbr_further,
     cbr_lab,
     cbr_random,
     cbr_random_claims,
     cbr_skew,
     papers,
 )
-from querymesh.reproduce.cbr_further import together_case
 from querymesh.reproduce.cbr_run import (
     COUNTING,
     KNOWS,
@@ -108,13 +110,20 @@ def test_a_mean_has_its_confidence_interval():
 
 
 def test_two_attributes_tell_the_class_only_together():
-    case = together_case(20_000, 0)
+    case = cbr_further.together_case(20_000, 0)
     kind, left, right = (np.asarray(case.batch.column(n)) for n in ("attrC", "left", "right"))
     assert ((left + right) % 4 == kind).all()
     assert "attrC" not in case.attributes
     for alone in (left, right):
         counts = np.histogram2d(alone, kind, bins=4)[0]
         assert abs(counts / len(kind) - 1 / 16).max() < 0.01
+
+
+def test_settings_are_judged_on_other_streams_than_those_of_the_figures(bench):
+    largest = cbr_further.workloads(bench, None)["largest skew, 4 joins"]
+    figures = [star_case(StreamStar(skewed(4, 0.05)), 5000, seed) for seed in range(10)]
+    for case in largest:
+        assert not any(case.batch.equals(other.batch) for other in figures)
 
 
 def test_the_largest_skew_has_the_papers_claim(bench):
@@ -187,6 +196,22 @@ def test_filters_with_a_cost_give_the_same_results():
     bounds = cbr_lab.random_bounds(batch, np.random.default_rng(0))
     plain, dear = (cbr_lab.q2(batch, bounds, cost) for cost in (None, 1.0))
     assert plain.run(plain.sbr(COUNTING)).rows_out == dear.run(dear.sbr(COUNTING)).rows_out
+
+
+def test_figure_9_has_our_target_of_overhead_with_the_cheapest_operators_that_cost_anything():
+    found = [
+        cbr_cost.Dearer(
+            cost_us,
+            Timing({SBR: (1.0,), LEARNS: (seconds,), CONTROL: (1.01,)}, SBR),
+            {SBR: 2.0, LEARNS: 1.99},
+        )
+        for cost_us, seconds in ((0.0, 3.0), (100.0, 1.02), (500.0, 0.9))
+    ]
+    row = cbr_cost.results_9(found)[-1]
+    assert row.claim.claim == "Q2, operators of 100 µs: more time than SBR"
+    assert (row.claim.whose, row.claim.paper_value, row.verdict) == ("project", 5.0, "exceeds")
+    assert row.our_value == pytest.approx(2.0)
+    assert row.note == "calls saved: 0.5 %"
 
 
 def test_calls_until_a_tuple_is_dropped_leave_out_those_of_results():
