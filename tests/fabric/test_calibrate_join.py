@@ -1,7 +1,7 @@
 """What one more ruster costs at a join state."""
 
 from querymesh.fabric.calibrate import calibrate
-from querymesh.fabric.calibrate_join import PARTITIONS, _Parts, _rows, overheads_for
+from querymesh.fabric.calibrate_join import PARTITIONS, Parts, _rows, overheads_for
 from querymesh.query.bind_join import bind_join
 from querymesh.query.parse import query
 
@@ -23,6 +23,6 @@ def test_the_rusters_that_are_timed_hold_every_row_once():
     class Window:
         rows = 10
 
-    parts = _Parts(3).rusters(Window())
+    parts = Parts(3).rusters(Window())
     assert sorted(row for part in parts for row in part.rows) == list(range(10))
     assert PARTITIONS > 1

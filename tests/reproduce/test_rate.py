@@ -170,6 +170,19 @@ def test_selections_in_either_order_are_run_and_the_fast_one_first_gives_more(sp
     assert seen["σ2 first"] > 2 * seen["σ1 first"]
 
 
+def test_table_3_tells_the_costs_of_this_machine_and_what_was_measured():
+    said = []
+    (row,) = rows_of(
+        rate.FIGURES["table-3"](Bench(None, quick=True, log=said.append)).results
+    ).values()
+    assert row["verdict"] == "direction"
+    assert "slopes between two sizes" in row["note"]
+    costs_us = row["details"]["costs_us"]
+    assert costs_us.keys() == {"move", "comp", "hash", "probe"}
+    assert all(cost_us > 0 for cost_us in costs_us.values())
+    assert [line.split()[0] for line in said[:4]] == [*costs_us]
+
+
 def test_table_6_left_deep_is_worst_in_both_models_and_the_rest_says_why():
     rows = rows_of(rate.FIGURES["table-6"](Bench(None, quick=True)).results)
     for kind in ("traditional", "rate-based"):

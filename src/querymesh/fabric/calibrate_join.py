@@ -20,7 +20,7 @@ from querymesh.fabric.arrivals import in_order
 from querymesh.fabric.calibrate import REPEATS, RUSTERS, calibrate
 from querymesh.fabric.join import JoinFabric
 from querymesh.fabric.router import Router
-from querymesh.fabric.ruster import Ruster, Window
+from querymesh.fabric.ruster import Rows, Ruster, Window
 from querymesh.fabric.token import RouteToken
 from querymesh.query.bind_join import bind_join
 from querymesh.query.model import BoundQuery, Probe
@@ -49,8 +49,8 @@ def probing_us() -> float:
 
 def _seconds(parts: int) -> float:
     """The time in which some tuples, in so many rusters, probe a state."""
-    fabric = JoinFabric(bind_join(query(_SQL, time="ts"), {"A": _SCHEMA, "B": _SCHEMA}))
-    routers: Mapping[str, Router] = {"a": _Parts(parts), "b": _Parts(1)}
+    fabric = two_streams()
+    routers: Mapping[str, Router] = {"a": Parts(parts), "b": Parts(1)}
     for number in range(PARTITIONS):
         step = fabric.admit(in_order({"b": _rows(number, STORED)}, fabric.join.times), routers)
         list(fabric.results(step, routers))
@@ -60,21 +60,30 @@ def _seconds(parts: int) -> float:
     return thread_time() - started
 
 
+def two_streams() -> JoinFabric:
+    """The join that is measured, with nothing stored yet."""
+    return JoinFabric(bind_join(query(_SQL, time="ts"), {"A": _SCHEMA, "B": _SCHEMA}))
+
+
 def _rows(number: int, count: int) -> pa.RecordBatch:
-    times = np.arange(count) + number * STORED
     keys = np.random.default_rng(number).integers(0, STORED * PARTITIONS, count)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(times, _SCHEMA[0].type), pa.array(keys)], schema=_SCHEMA
-    )
+    return rows_of(keys, number * STORED)
 
 
-class _Parts(Router):
+def rows_of(keys: Rows, first_us: int) -> pa.RecordBatch:
+    """Rows with these keys, a microsecond apart."""
+    times = pa.array(np.arange(len(keys)) + first_us, _SCHEMA[0].type)
+    return pa.RecordBatch.from_arrays([times, pa.array(keys)], schema=_SCHEMA)
+
+
+class Parts(Router):
     """All tuples on the only route there is, in so many rusters."""
 
     def __init__(self, parts: int) -> None:
         self.parts = parts
 
     def rusters(self, window: Window) -> list[Ruster]:
+        """Of about the same size."""
         rows = np.arange(window.rows)
         token = RouteToken((1,))
         return [Ruster(window, part, token) for part in np.array_split(rows, self.parts)]

@@ -1,11 +1,11 @@
-"""`querymesh reproduce rate`: the figures of RBO §§ 1 and 5, predicted and run on Spark."""
+"""`querymesh reproduce rate`: RBO's figures, predicted and run on Spark, and its Tables 3 and 6."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from querymesh.bench.case import Bench
-from querymesh.reproduce import rate_figures
+from querymesh.reproduce import rate_costs, rate_figures
 from querymesh.reproduce.qm import Reproduced
 from querymesh.reproduce.rate_charts import outputs_by_time
 from querymesh.reproduce.rate_figures import FIRST, SHOWN, ZOOMED
@@ -14,6 +14,11 @@ from querymesh.reproduce.rate_figures import FIRST, SHOWN, ZOOMED
 def figure_1(bench: Bench) -> Reproduced:
     """1: two selections in either order."""
     return Reproduced(rate_figures.figure_1(bench))
+
+
+def table_3(bench: Bench) -> Reproduced:
+    """Table 3: what joins cost on this machine."""
+    return Reproduced(rate_costs.results(bench))
 
 
 def figures_7_to_10(bench: Bench) -> Reproduced:
@@ -49,6 +54,7 @@ def table_6(bench: Bench) -> Reproduced:
 
 FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
     "1": figure_1,
+    "table-3": table_3,
     "7-10": figures_7_to_10,
     "12-15": figures_12_to_15,
     "table-6": table_6,
