@@ -68,6 +68,35 @@ def test_a_running_join_goes_over_to_another_order_when_rates_swap(spark, tmp_pa
     assert f"{swaps[0].reason}" in text
 
 
+DEAR = {
+    "dear": qm.predicate(
+        lambda x: [sum(range(2000)) > 0 and v >= 0 for v in x.to_pylist()], name="dear"
+    )
+}
+
+
+def test_a_dear_condition_comes_behind_a_cheap_one_that_drops_much(spark, tmp_path):
+    feed = Feed(spark, tmp_path / "in", "ABC")
+    swapping(feed, 3)
+    first_dear = CHAIN.replace("a.y < 4", "dear(a.x) AND a.y < 4")
+
+    def watched(number, live):
+        assert live.planner.wait(60)
+
+    ran = Ran(
+        feed, first_dear, tmp_path / "checkpoint", watched,
+        policy="rate", training=SMALL, functions=DEAR,
+    )  # fmt: skip
+    assert ran.live.problems == []
+    assert ran.rows == in_duckdb(feed)
+    assert ran.live.mesh.meshes["a"].routes[0][:2] == (2, 1)
+    frames = {name: spark.read.parquet(str(feed.folder / name)) for name in "ABC"}
+    asked = qm.query(first_dear, time="ts", functions=DEAR)
+    out = qm.run(asked, frames, policy="chart", training=SMALL)
+    assert collected(out) == ran.rows
+    assert qm.metrics(out).mesh.meshes["a"].routes[0][:2] == (2, 1)
+
+
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_a_batch_gives_what_duckdb_gives_whatever_its_goal(spark, tmp_path, goal):
     frames, feed = one_batch(spark, tmp_path)

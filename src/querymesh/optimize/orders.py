@@ -1,14 +1,15 @@
 """From the order in which a tuple meets other relations to the route it takes.
 
-    own conditions, as written  >  probe, and what can be asked then  >  probe, ...  >  output
+    own conditions  >  probe, and what can be asked then  >  probe, ...  >  output
 
 A condition that reads several relations, and a meeting of two of them, comes as soon as everything
-it must come after is there: it only drops rows, and the earlier the better.
+it must come after is there: it only drops rows, and the earlier the better. A stream's own
+conditions come as `own_order.py` says, else as written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from querymesh.errors import QueryError, did_you_mean
@@ -20,8 +21,10 @@ from querymesh.query.model import BoundQuery, Probe
 from querymesh.stats.profile import Route
 
 
-def route_for(view: BoundQuery, order: Iterable[str]) -> Route:
+def route_for(view: BoundQuery, order: Iterable[str], own: Sequence[int] = ()) -> Route:
     """The route of a view whose probes come in this order, as far as its precedence allows.
+
+    `own` are conditions in the order they are to have; others that can be asked come behind them.
 
     A relation that hangs on another one cannot be probed before it: of those that are left, the
     first that can be is taken. Relations that the order leaves out come last, as written.
@@ -36,7 +39,7 @@ def route_for(view: BoundQuery, order: Iterable[str]) -> Route:
             )
     wanted += [relation for relation in probes if relation not in wanted]
     after = view.precedence
-    others = [k for k in written_route(after) if k not in probes.values()]
+    others = [*own, *(k for k in written_route(after) if k not in {*probes.values(), *own})]
     route: list[int] = []
     for relation in _allowed(wanted, probes, after, others, route):
         route.append(probes[relation])
@@ -84,9 +87,11 @@ def written_orders(join: JoinQuery) -> dict[str, tuple[str, ...]]:
     }
 
 
-def planned_mesh(view: BoundQuery, order: Iterable[str], why: str, sample_rows: int) -> Mesh:
-    """One route for all tuples of a stream, as a planner chose it."""
+def planned_mesh(
+    view: BoundQuery, order: Iterable[str], why: str, sample_rows: int, own: Sequence[int] = ()
+) -> Mesh:
+    """One route for all tuples of a stream, as a planner chose it; `own` as in `route_for`."""
     names = tuple(operator.name for operator in view.operators)
     mesh = untrained_mesh(view.query, names, view.precedence)
-    route = route_for(view, order)
+    route = route_for(view, order, own)
     return replace(mesh, routes=(route,), single=route, why=why, sample_rows=sample_rows)

@@ -6,7 +6,8 @@ tells it every round, and hands the orders it names to the tasks::
     tasks of round r ──> Round ──> Planner.observe ──> orders ──> tasks of a later round
 
 An order is the relations that the tuples of one stream probe, first to last. Which conditions run
-in between follows from it: each as soon as all it reads is there.
+in between follows from it: each as soon as all it reads is there. A stream's own conditions are
+ordered apart (`own_order.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ class Met(NamedTuple):
     found: int
     stored: float
     seconds: float
+
+
+class Tried(NamedTuple):
+    """What one of a stream's own conditions did with tuples that were profiled: those it was asked
+    about, by itself or behind what it must come after, those that passed, and seconds for each."""
+
+    asked: float
+    passed: float
+    cost_s: float
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,8 @@ class Round:
     and `storing_seconds` what reading and writing states took.
     `met` is by (source, relation), from what was profiled and from probes that came first. `stored`
     are the rows of each state after the round. `keys` has a sample of the codes of join attributes,
-    by stream and key class, if the planner `wants_keys`.
+    by stream and key class, if the planner `wants_keys`. `conditions` is by stream and operator, of
+    its own conditions.
     """
 
     number: int
@@ -78,6 +89,7 @@ class Round:
     results: int = 0
     keys: Mapping[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
     storing_seconds: float = 0.0
+    conditions: Mapping[tuple[str, int], Tried] = field(default_factory=dict)
 
 
 class Decision(NamedTuple):

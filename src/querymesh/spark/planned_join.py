@@ -17,8 +17,9 @@ from querymesh.fabric.join_profile import SampledJoin, written_mesh
 from querymesh.fabric.view import own_conditions
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.orders import planned_mesh
+from querymesh.optimize.own_order import OwnOrder
 from querymesh.optimize.planners import Aim, planner_for
-from querymesh.optimize.planning import Met, Planner, Round
+from querymesh.optimize.planning import Met, Planner, Round, Tried
 from querymesh.optimize.rate_join import RatePlanner
 from querymesh.optimize.shares import Hypercube
 from querymesh.optimize.training import Training
@@ -29,7 +30,7 @@ from querymesh.spark.inputs import Data
 from querymesh.spark.join_sample import STRETCH, stretch_of_time
 from querymesh.spark.join_train import static_inputs, timed_batch
 from querymesh.spark.live import LiveRun
-from querymesh.spark.planned_round import Rounds, met_pair, profiled
+from querymesh.spark.planned_round import Rounds, met_pair, profiled, tried
 from querymesh.spark.planned_task import Telling
 from querymesh.spark.planning import PlanLoop, PlanSettings
 from querymesh.spark.source_waiting import watch_sources
@@ -48,6 +49,7 @@ class PlannedJoin:
     mesh: JoinMesh
     settings: PlanSettings
     telling: Telling
+    own: OwnOrder
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
 
     def follow(
@@ -56,7 +58,9 @@ class PlannedJoin:
         """The loop of the running stream."""
         rounds = Rounds(self.join, cube)
         sources = watch_sources(self.streams)
-        return PlanLoop(self.join, self.planner, rounds, views, channels, self.settings, sources)
+        return PlanLoop(
+            self.join, self.planner, rounds, views, channels, self.settings, self.own, sources
+        )
 
 
 def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -> PlannedJoin:
@@ -71,17 +75,21 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
         aim = replace(aim, charting=replace(aim.charting, settle=1))
     planner = planner_for(how.policy, join, aim)
     meshes = {alias: written_mesh(view) for alias, view in join.views.items()}
+    own = OwnOrder(join)
     rates: dict[str, float] = {}
     if how.sample is not None or not streaming:
         sampled = {**data, **(how.sample or {})}
         shown = sampled_round(sampled_join(join, sampled, how), how.training)
+        own.observe(shown)
         decision = planner.observe(shown)
         if isinstance(planner, RatePlanner) and planner.problem:
             raise QueryError(planner.problem)
         if decision is not None:
             rows = max(1, sum(met.asked for met in shown.met.values()))
             meshes |= {
-                alias: planned_mesh(join.views[alias], order, decision.reason, rows)
+                alias: planned_mesh(
+                    join.views[alias], order, decision.reason, rows, own.orders.get(alias, ())
+                )
                 for alias, order in decision.orders.items()
             }
         rates = {alias: float(rows) for alias, rows in shown.arrived.items()}
@@ -92,6 +100,7 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
         JoinMesh(join.query, meshes, rates),
         PlanSettings(how.training.sample_rows, budget),
         Telling(planner.wants_keys),
+        own,
         {a: data[a] for a in join.aliases} if streaming else {},
     )
 
@@ -136,6 +145,12 @@ def sampled_round(sampled: SampledJoin, training: Training) -> Round:
         met=_met(join, sampled, profiles),
         stored={alias: stem.rows for alias, stem in sampled.fabric.streams.items()},
         keys=keys,
+        conditions={
+            (alias, index): Tried(*tried(index, profile), float(profile.cost_us[index - 1]) / 1e6)
+            for alias, profile in profiles.items()
+            for index in own_conditions(join.views[alias])
+            if tried(index, profile)[0]
+        },
     )
 
 

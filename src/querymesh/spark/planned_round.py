@@ -20,7 +20,7 @@ import numpy as np
 from querymesh.fabric.metrics import Metrics, Visits
 from querymesh.fabric.view import own_conditions
 from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.planning import Met, Round
+from querymesh.optimize.planning import Met, Round, Tried
 from querymesh.optimize.shares import Hypercube
 from querymesh.query.join import JoinQuery
 from querymesh.query.joins import relations_of
@@ -92,7 +92,29 @@ class Rounds:
             results=sum(each.rows_out for each in metrics.values()),
             keys={key: np.concatenate(codes) for key, codes in keys.items()},
             storing_seconds=sum(report.state_seconds for report in reports),
+            conditions=self._tried(reports, metrics, own),
         )
+
+    def _tried(
+        self,
+        reports: Collection[JoinReport],
+        metrics: Mapping[str, Metrics],
+        own: Mapping[str, Collection[int]],
+    ) -> dict[tuple[str, int], Tried]:
+        """What profiles show of the streams' own conditions. Some are not timed: then a condition
+        costs what it took on its route."""
+        found: dict[tuple[str, int], Tried] = {}
+        for alias, indices in own.items():
+            profiles = [profile for report in reports for profile in report.views[alias].profiles]
+            ran = metrics[alias].by_operator()
+            for index in indices:
+                asked, passed = np.sum([tried(index, p) for p in profiles] or [(0, 0)], axis=0)
+                visits = ran.get(index, Visits())
+                otherwise = visits.seconds / visits.evaluations if visits.evaluations else None
+                cost_s = profiled_cost_s(index, profiles, otherwise)
+                if asked and cost_s is not None:
+                    found[alias, index] = Tried(float(asked), float(passed), cost_s)
+        return found
 
     def _seconds(self, reports: Iterable[JoinReport], passed_s: float) -> float:
         """How much later the newest tuples are than those before; of a first round, how long its
@@ -177,6 +199,21 @@ def profiled(view: BoundQuery, probe: Probe, profile: Profile) -> tuple[float, f
     return float(before.sum()), float((before * after).sum())
 
 
+def tried(index: int, profile: Profile) -> tuple[float, float]:
+    """The profiled rows that a condition was asked about, and those it let through."""
+    before = np.prod(profile.outcomes[:, [k - 1 for k in sorted(profile.after[index - 1])]], axis=1)
+    return float(before.sum()), float((before * profile.outcomes[:, index - 1]).sum())
+
+
+def profiled_cost_s(
+    index: int, profiles: Iterable[Profile], otherwise: float | None
+) -> float | None:
+    """The mean of what profiles timed an operator at, if any did."""
+    costs_us = [float(profile.cost_us[index - 1]) for profile in profiles]
+    known = [cost_us for cost_us in costs_us if not np.isnan(cost_us)]
+    return float(np.mean(known)) / 1e6 if known else otherwise
+
+
 def _together(alias: str, reports: Iterable[JoinReport]) -> Metrics:
     total = Metrics()
     for report in reports:
@@ -213,6 +250,5 @@ def _cost_s(probe: Probe, metrics: Metrics, reports: Iterable[JoinReport], alias
     visits = metrics.by_operator().get(probe.index)
     if visits is not None and visits.evaluations:
         return visits.seconds / visits.evaluations
-    costs = [p.cost_us[probe.index - 1] for r in reports for p in r.views[alias].profiles]
-    known = [float(cost) for cost in costs if not np.isnan(cost)]
-    return float(np.mean(known)) / 1e6 if known else 0.0
+    profiles = [profile for report in reports for profile in report.views[alias].profiles]
+    return profiled_cost_s(probe.index, profiles, None) or 0.0

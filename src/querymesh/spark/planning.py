@@ -30,7 +30,8 @@ from querymesh.errors import QueryMeshError
 from querymesh.optimize.budget import Allowance, Ask
 from querymesh.optimize.chart_join import ChartPlanner
 from querymesh.optimize.orders import order_of, planned_mesh
-from querymesh.optimize.planning import Decision, Planner, Round
+from querymesh.optimize.own_order import OwnOrder
+from querymesh.optimize.planning import Orders, Planner, Round
 from querymesh.optimize.watch import Switch
 from querymesh.query.join import JoinQuery
 from querymesh.spark.background import Background
@@ -69,6 +70,7 @@ class PlanLoop:
         views: Mapping[str, LiveRun],
         channels: Mapping[str, Channel],
         settings: PlanSettings,
+        own: OwnOrder,
         sources: SourceWatch | None = None,
     ) -> None:
         self.planner = planner
@@ -77,6 +79,7 @@ class PlanLoop:
         self._views = dict(views)
         self._channels = dict(channels)
         self._settings = settings
+        self._own = own
         self._sources = sources
         self._query: str | None = None
         self._planning = threading.Lock()
@@ -185,8 +188,15 @@ class PlanLoop:
             self._hear_of_sources()
             decision = self.planner.observe(shown)
         self.rounds += 1
+        reordered = self._own.observe(shown)
         if decision is not None:
-            self._publish(decision, shown)
+            self._publish(decision.orders, decision.reason, shown)
+        elif self._planned and reordered:
+            self._publish(
+                {alias: self._running(alias) for alias in reordered & self._channels.keys()},
+                "another order of the stream's own conditions costs less",
+                shown,
+            )
         self._go_on_profiling()
 
     @property
@@ -217,19 +227,24 @@ class PlanLoop:
             channel.ask(ask, channel.state().ask_number + 1)
         self._asked = ask
 
-    def _publish(self, decision: Decision, shown: Round) -> None:
+    def _running(self, alias: str) -> tuple[str, ...]:
+        """The order in which tuples of a stream probe now."""
+        return order_of(self._join.views[alias], self._views[alias].versions[-1][1].routes[0])
+
+    def _publish(self, orders: Orders, reason: str, shown: Round) -> None:
         """Let the tasks of the next batch take the orders."""
-        for alias, order in decision.orders.items():
+        for alias, order in orders.items():
             if alias not in self._channels:
                 continue
             run, view = self._views[alias], self._join.views[alias]
             version, running = run.versions[-1]
-            mesh = planned_mesh(view, order, decision.reason, max(1, self._profiled))
+            own = self._own.orders.get(alias, ())
+            mesh = planned_mesh(view, order, reason, max(1, self._profiled), own)
             if version and mesh.routes == running.routes:
                 continue
             self._channels[alias].publish(mesh, version + 1)
-            switch = Switch(version + 1, shown.number, datetime.now(UTC), decision.reason, 0.0)
+            switch = Switch(version + 1, shown.number, datetime.now(UTC), reason, 0.0)
             changed = mesh.routes != running.routes
             run.installed(version + 1, mesh, switch if changed else None)
             way = " > ".join(order_of(view, mesh.routes[0]))
-            log.info("tuples of %s probe %s: %s", alias, way, decision.reason)
+            log.info("tuples of %s probe %s: %s", alias, way, reason)
