@@ -157,6 +157,50 @@ def write(folder, number):
     os.utime(folder / f"{number}.parquet", (1_000_000_000 + number,) * 2)
 
 
+class Writer:
+    """Stands for a stream's writer; its query fails in some of its turns."""
+
+    def __init__(self, fails_in=()):
+        self.fails_in, self.turns, self.stopped = fails_in, 0, 0
+
+    def trigger(self, **how):
+        assert how == {"availableNow": True}
+        return self
+
+    def start(self):
+        self.turns += 1
+        return self
+
+    def awaitTermination(self):
+        if self.turns in self.fails_in:
+            raise ZeroDivisionError(f"in turn {self.turns}")
+
+    def stop(self):
+        self.stopped += 1
+
+
+def test_a_query_that_fails_leaves_the_rounds_and_the_others_go_on(caplog):
+    writers = {"one": Writer(), "bad": Writer(fails_in={2}), "two": Writer()}
+    served = []
+    with pytest.raises(QueryMeshError, match=r"1 of 3 .*bad: in turn 2") as raised:
+        served.extend(turn.query for turn in qm.in_rounds(writers, 9))
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert "query bad failed and leaves the rounds" in caplog.text
+    assert {name: writer.turns for name, writer in writers.items()} == {
+        "one": 4,
+        "bad": 2,
+        "two": 3,
+    }, "nine turns in all"
+    assert all(writer.stopped == writer.turns for writer in writers.values())
+
+
+def test_rounds_end_when_every_query_has_failed():
+    writers = {"one": Writer(fails_in={1}), "two": Writer(fails_in={2})}
+    with pytest.raises(QueryMeshError, match=r"2 of 2 .*one: in turn 1; two: in turn 2"):
+        list(qm.in_rounds(writers, 100))
+    assert writers["two"].turns == 2
+
+
 def test_a_session_that_serves_first_come_first_served_is_refused_with_the_remedy(spark):
     assert spark.sparkContext.getConf().get(MODE) == "FAIR"
     with pytest.raises(SetupError, match=r"start it with spark.scheduler.mode=FAIR"):

@@ -13,6 +13,7 @@ is run for what is there to be read, and goes to the back of the queue.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from pyspark.sql import SparkSession
 
 from querymesh.errors import QueryError, QueryMeshError, SetupError
 from querymesh.optimize.rounds import FairRounds, Turn
+
+log = logging.getLogger("querymesh")
 
 MODE = "spark.scheduler.mode"
 POOL = "spark.scheduler.pool"
@@ -68,23 +71,40 @@ def in_rounds(writers: Mapping[str, Any], turns: int) -> Iterator[Turn]:
 
     In its turn a query reads what is there by then (`trigger(availableNow=True)`) and ends; in its
     next it goes on from its checkpoint, so each writer must have one. A turn tells how long the
-    query waited and how long it took. A query that fails stops all, with its error.
+    query waited and how long it took. A query that fails leaves the rounds, with a warning, and the
+    others go on; after the last turn an error says which failed and why.
     """
     _check_writers(writers)
     queue = FairRounds()
+    failed: dict[str, Exception] = {}
     for name in writers:
         queue.register(name)
 
     def serve(name: str) -> float:
         started = time.perf_counter()
-        query = writers[name].trigger(availableNow=True).start()
         try:
-            query.awaitTermination()
-        finally:
-            query.stop()
+            _run_out(writers[name])
+        except Exception as problem:
+            log.warning("query %s failed and leaves the rounds: %s", name, problem)
+            failed[name] = problem
+            queue.remove(name)
         return time.perf_counter() - started
 
     yield from queue.turns(serve, turns)
+    if failed:
+        told = "; ".join(f"{name}: {problem}" for name, problem in failed.items())
+        raise QueryMeshError(
+            f"{len(failed)} of {len(writers)} queries failed and left the rounds, {told}"
+        ) from next(iter(failed.values()))
+
+
+def _run_out(writer: Any) -> None:
+    """Run a query for what is there to be read."""
+    query = writer.trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
 
 
 def _check_mode(mode: str) -> None:
