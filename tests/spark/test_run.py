@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 import querymesh as qm
 from querymesh.classify.tree import Leaf, Missing, Split, Threshold
-from querymesh.spark.run import _policy
 
 
 @pytest.fixture(scope="module")
@@ -262,10 +261,20 @@ def test_look_ups_with_several_matches_and_two_column_keys(spark, people):
     )
 
 
-def test_auto_is_the_policy_that_the_arguments_are_of():
-    weights, routing, goal = (0.4, 0.6), qm.Routing(), qm.MostBy(60)
-    assert _policy("auto", None, None, None) == "mesh"
-    assert _policy("auto", goal, None, None) == "rate"
-    assert _policy("auto", None, weights, None) == "chart"
-    assert _policy("auto", None, None, routing) == "cbr"
-    assert _policy("single", None, None, None) == "single"
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"goal": qm.MostBy(60)}, "policy='rate'"),
+        ({"weights": (0.4, 0.6)}, "policy='chart'"),
+        ({"charting": qm.Charting()}, "policy='chart'"),
+        ({"routing": qm.Routing()}, "policy='cbr'"),
+    ],
+)
+def test_auto_is_the_mesh_and_says_whose_an_argument_is(people, given, remedy):
+    query = qm.query("SELECT id FROM P WHERE ok AND a > 3")
+    out = qm.run(query, {"P": people}, policy="auto")
+    assert rows(out) == rows(people.filter("ok AND a > 3").select("id"))
+    assert qm.metrics(out).policy == "mesh"
+    with pytest.raises(qm.QueryMeshError) as told:
+        qm.run(query, {"P": people}, policy="auto", **given)
+    assert remedy in str(told.value)

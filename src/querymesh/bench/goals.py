@@ -48,14 +48,13 @@ from querymesh.optimize.rate_join import RatePlanner
 from querymesh.optimize.training import Training, known_name
 from querymesh.report.figures import table
 from querymesh.spark.planned_join import sampled_round
+from querymesh.spark.run import AUTO_IS
 
 RUSH, EASE = 1.25, 0.8
 """How fast tuples come, where 1 is what `single` can just handle."""
 
 ROUNDS, QUICK_ROUNDS = 9, 1
 SINGLE = "single"
-AUTO_IS = "mesh"
-"""What policy "auto" takes, unless its arguments say otherwise (`spark/run.py`)."""
 
 Routers = Mapping[str, Router]
 Begin = Callable[[], tuple[Routers, Watcher | None]]

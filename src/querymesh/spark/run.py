@@ -53,7 +53,9 @@ from querymesh.spark.tree_run import run_tree
 log = logging.getLogger("querymesh")
 
 ON_ERROR = ("raise", "drop")
-AUTO = "auto"
+AUTO, AUTO_IS = "auto", "mesh"
+"""Policy "auto" is the mesh, which no other is ahead of in the table of `querymesh bench goals`,
+under any of its goals. Who has a goal of RBO or weights of OM asks for their policies."""
 
 
 @overload
@@ -124,7 +126,7 @@ def run(
     A mesh runs as it is. A query without one is trained first: on a uniform sample of a batch
     source (one scan; or give `sample=`), on the first batches of a stream, which starts with the
     order as written and switches without a restart. `policy` is "mesh", or "single" for the best
-    single order; "auto" is the policy that other arguments are of, such as `goal`, else "mesh".
+    single order; "auto" is the one that measured best, which is "mesh".
     `checkpoint` is the directory you also give to `writeStream`.
 
     Policies "eddy" and "cbr" need no training: each tuple's next operator is decided while it runs,
@@ -152,7 +154,7 @@ def run(
     `indexing` has the settings. `sample` then has a table for each stream.
     """
     known_name("policy", policy, (AUTO, *POLICIES, *EDDIES, *PLANNED))
-    policy = _policy(policy, goal, weights if charting is None else charting, routing)
+    policy = AUTO_IS if policy == AUTO else policy
     aim = aim_for(policy, goal, weights, charting)
     known_name("engine", engine, ENGINES)
     known_name("on_error", on_error, ON_ERROR)
@@ -273,18 +275,6 @@ def run(
     for each in (results, *results):
         remember(each, live)
     return results
-
-
-def _policy(asked: str, goal: object, weighed: object, routing: object) -> str:
-    """What "auto" is: the policy that the other arguments are of, else "mesh", which no other one
-    is ahead of in the table of `querymesh bench goals`, whatever the goal."""
-    if asked != AUTO:
-        return asked
-    if goal is not None:
-        return "rate"
-    if weighed is not None:
-        return "chart"
-    return "mesh" if routing is None else "cbr"
 
 
 def _behind(join: JoinQuery, delay: str) -> str | None:
