@@ -98,6 +98,22 @@ def test_the_orders_stay_as_written_until_enough_rounds_were_observed():
     assert run_of(planner, world, 5, a=50, b=100, c=400) == [None] * 5
 
 
+def test_only_what_the_engine_runs_is_counted():
+    """The share that a stream's condition passes swings, and with it the best order of its σ and π,
+    which is the model's alone. The order of the streams stays."""
+    join = join_of(f"{CLIQUE} AND a.id > 1")
+    world = World(join, ALL, {"a": 0.05})
+    planner = ChartPlanner(join, Charting(settle=1, rounds=1))
+    for number in range(24):
+        world.passes["a"] = 0.05 if number % 6 < 3 else 0.95
+        planner.observe(world.round(a=20, b=200, c=400))
+    assert "a" in planner.rounds.query.stream_charts
+    assert planner.rounds.switches == sum(step.switched for step in planner.steps)
+    assert planner.rounds.moves == sum(step.moved for step in planner.steps)
+    assert planner.rounds.judged == 23
+    assert planner.rounds.fidelity == 1
+
+
 def test_a_plan_follows_the_rates_and_what_did_not_change_is_not_said_again():
     join = join_of()
     planner, world = ChartPlanner(join), World(join, ALL)

@@ -141,7 +141,9 @@ class ChartPlanner:
     def _up_to_date(self, changed: list[Pair]) -> str:
         """Build charts where there are none, or none that fit; why, if so."""
         if self.rounds is None:
-            self.rounds = QueryRounds(self._charted(), self.rates, self.selectivities)
+            self.rounds = QueryRounds(
+                self._charted(), self.rates, self.selectivities, orders_alone=True
+            )
             self.built += 1
             return "the charts are built"
         if self._misfits >= self.charting.patience:
