@@ -261,19 +261,40 @@ def run_goals(quick: bool, cases: list[str] | None, log: Log) -> list[dict[str, 
     return rows
 
 
+def same_plan(one: Routers, other: Routers) -> bool:
+    """Whether all tuples of each stream have one route, and both policies the same."""
+    return all(
+        not router.decides
+        and len(router.routes()) == 1
+        and router.routes() == other[alias].routes()
+        for alias, router in one.items()
+    )
+
+
 def _contest(subject: Join, rounds: int, log: Log) -> list[Finding]:
+    """A policy that came to `single`'s very plan is not run beside it: what the two would differ by
+    is noise."""
     contest = Contest(subject)
-    actions = {n: contest.action(n, enter(subject)) for n, enter in POLICIES.items()}
+    begins = {name: enter(subject) for name, enter in POLICIES.items()}
+    single, _ = begins[SINGLE]()
+    twins = {
+        name: SINGLE
+        for name, begin in begins.items()
+        if name != SINGLE and begin()[1] is None and same_plan(begin()[0], single)
+    }
+    actions = {n: contest.action(n, begin) for n, begin in begins.items() if n not in twins}
     timing = interleave(actions, rounds, clock=lambda: contest.clock_s)
     log(f"  {subject.name}: {rounds} rounds, A/A {timing.a_a:.3f}")
     found = []
     for name in POLICIES:
-        figures = {key: round(value, 4) for key, value in contest.figures(name).items()}
-        time = round(timing.ratio(name, SINGLE), 4)
+        ran = twins.get(name, name)
+        figures = {key: round(value, 4) for key, value in contest.figures(ran).items()}
+        time = round(timing.ratio(ran, SINGLE), 4) if ran != SINGLE else 1.0
         details = {
             "policy": name,
+            "same_plan_as": twins.get(name, ""),
             "rows": contest.rows,
-            "results": contest.runs[name][0].metrics.rows_out,
+            "results": contest.runs[ran][0].metrics.rows_out,
             **figures,
             "time": time,
             "switches": contest.switches.get(name, 0),
@@ -297,12 +318,13 @@ def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
     for row in rows:
         at, first = row["details"], row["case"] != before
         before = row["case"]
+        policy = at["policy"] + (" = " + at["same_plan_as"] if at["same_plan_as"] else "")
 
         def starred(key: str, text: str, at: Mapping[str, Any] = at, case: str = before) -> str:
             return text + ("*" if best[case, key] == at["policy"] else " ")
 
         lines.append((
-            row["case"] if first else "", at["policy"], starred("time", f"{at['time']:.2f}"),
+            row["case"] if first else "", policy, starred("time", f"{at['time']:.2f}"),
             f"{at['evaluations']:.2f}", f"{at['comparisons']:.2f}",
             starred("by_end_percent", f"{at['by_end_percent']:.1f}"),
             starred("peak_mb", f"{at['peak_mb']:.2f}"), f"{at['index_mb']:.2f}",
