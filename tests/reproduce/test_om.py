@@ -243,6 +243,13 @@ def test_each_figure_runs_on_a_trace(name, trace, bench, monkeypatch):
     assert all(math.isfinite(row["our_value"]) for row in rows.values())
     for drawing in found.drawings:
         assert all(text.startswith("<svg") for text in drawing().values())
+    # Rows that cannot fail say so.
+    built = {claim: row for claim, row in rows.items() if "by construction" in claim}
+    assert len(built) == {"3b": 1, "4a": 1, "5.4": 3}.get(name, 0)
+    assert all(row["note"].startswith("by construction") for row in built.values())
+    for plans, query in enumerate(("Q1", "Q2"), 2):
+        if row := built.get(f"{query}: RAND, by construction"):
+            assert row["our_value"] == pytest.approx(100 / plans, abs=0.5)
 
 
 @pytest.mark.parametrize("name", [name for name in om.FIGURES if name not in ("3.2", "grid")])

@@ -17,7 +17,7 @@ from querymesh.reproduce.claim import Claim, Result
 from querymesh.reproduce.om_cases import as_it_came, join_courses, mean_details, rounds
 from querymesh.reproduce.om_data import Conversations, Course, scaled, smoothed, urnd
 from querymesh.reproduce.om_run import STREAMS, follow, q2
-from querymesh.reproduce.om_single import VARIATIONS, Point, claim
+from querymesh.reproduce.om_single import ANY_PLAN, VARIATIONS, Point, claim
 
 JOINED = partial(claim, neutral=100 / 3)
 SECONDS = (1, 2, 5, 10, 30, 60)
@@ -62,6 +62,9 @@ def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     return [
         row("Q2: smoothest (averages over 60 s)", calm["fidelity"], 99.0, ""),
         row(f"Q2: least fidelity, {at}", least.details["fidelity"], 80.0, noise, sense="at least"),
+        row("Q2: RAND, by construction", erratic["RAND"], 30.0,
+            f"{ANY_PLAN.format(plans='three')}; the paper has \"close to 30 %\"",
+            sense="at least"),
         row("Q2: OM over RAND, smoothest", calm["fidelity"] / calm["RAND"], 3.3, "",
             unit="×", neutral=1.0),
         row("Q2: OM over RAND, CV 0.26", erratic["fidelity"] / erratic["RAND"], 80 / 30, noise,
