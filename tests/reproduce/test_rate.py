@@ -183,6 +183,25 @@ def test_table_3_tells_the_costs_of_this_machine_and_what_was_measured():
     assert [line.split()[0] for line in said[:4]] == [*costs_us]
 
 
+def test_predicted_plans_of_five_cross_where_the_paper_allows_it():
+    rows = rows_of(rate_figures.predicted_of_five(Bench(None, quick=True)))
+    crossing = rows["predicted: results when Fast Leaves overtakes Left Deep"]
+    assert crossing["our_value"] == pytest.approx(625, rel=0.01)
+    assert crossing["verdict"] == "exceeds"
+    assert "at 2,719 s; Left Deep leads from 24 results on" in crossing["note"]
+    never = rows["predicted: crossings of Evenly Spread with the other two"]
+    assert (never["our_value"], never["verdict"]) == (0, "exceeds")
+
+
+def test_with_the_other_fast_leaves_the_order_of_the_paper_is_not_predicted():
+    rows = rows_of(rate_figures.predicted_of_five(Bench(None, quick=True)))
+    other = [row for claim, row in rows.items() if "other Fast Leaves over" in claim]
+    assert [row["verdict"] for row in other] == ["contradicts", "contradicts"]
+    assert {row["figure"] for row in other} == {"14"}
+    assert "after 175 s" in other[0]["note"]
+    assert "Evenly Spread after 209 s" in other[0]["note"]
+
+
 def test_table_6_left_deep_is_worst_in_both_models_and_the_rest_says_why():
     rows = rows_of(rate.FIGURES["table-6"](Bench(None, quick=True)).results)
     for kind in ("traditional", "rate-based"):

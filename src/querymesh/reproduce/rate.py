@@ -39,7 +39,7 @@ def figures_12_to_15(bench: Bench) -> Reproduced:
     first, rows = rate_figures.five_streams(bench)
     last, more = rate_figures.five_to_the_end(bench)
     return Reproduced(
-        [*rows, *more],
+        [*rows, *more, *rate_figures.predicted_of_five(bench)],
         [
             lambda: outputs_by_time(last, ("12", "13"), float("inf")),
             lambda: outputs_by_time(first, ("14", "15"), FIRST),

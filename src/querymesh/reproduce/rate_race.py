@@ -78,10 +78,8 @@ class Race:
         """How many results there are when the other plan takes the lead and keeps it."""
         curves = self.measured if measured else self.expected
         until_s = min(float(self.measured[name].times_s[-1]) for name in (leader, other))
-        found = crossings(curves[leader], curves[other])
-        before = [results for time_s, results in found if time_s <= until_s]
-        end = [curves[name].outputs(until_s) for name in (leader, other)]
-        return before[-1] if before and end[1] > end[0] else None
+        found = takes_the_lead(curves[leader], curves[other], until_s)
+        return None if found is None else found[1]
 
     def furthest(self, counts: Sequence[float]) -> float | None:
         """The largest quotient, either way, of measured and predicted time for these results."""
@@ -106,6 +104,19 @@ class Race:
                 for kind, curves in (("predicted", self.expected), ("measured", self.measured))
             },
         }
+
+
+def takes_the_lead(
+    leader: Curve, other: Curve, until_s: float | None = None
+) -> tuple[float, float] | None:
+    """When the other plan takes the lead and keeps it, and how many results both have then.
+
+    None if it is not ahead at `until_s`; if not given, that is where the first of the two ends.
+    """
+    if until_s is None:
+        until_s = min(float(each.times_s[-1]) for each in (leader, other))
+    before = [met for met in crossings(leader, other) if met[0] <= until_s]
+    return before[-1] if before and other.outputs(until_s) > leader.outputs(until_s) else None
 
 
 def race(
