@@ -399,6 +399,24 @@ def test_the_drawing_has_the_regions_the_path_and_the_plans(tmp_path):
         planner.draw(tmp_path / "no" / "folder.svg")
 
 
+def test_the_page_has_the_chart_of_each_stream_with_conditions_of_its_own(tmp_path):
+    join = join_of(f"{CLIQUE} AND a.k < 5")
+    planner, world = ChartPlanner(join, Charting(k=12)), World(join, ALL, passes={"a": 0.25})
+    planner.explain(html=tmp_path / "early.html")
+    assert "<svg" not in (tmp_path / "early.html").read_text(encoding="utf-8")
+    run_of(planner, world, 6, a=50, b=100, c=400)
+    planner.explain(html=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert page.count("<polyline") == 1, "of a stream's chart no path is kept"
+    assert page.count("<title>now</title>") == 2
+    assert "selectivity of a</text>" in page
+    assert "A: σ → π" in page
+    assert "B: π → σ" in page
+    assert "sel-λ chart of a: 144 regions" in page
+    assert "sel-λ chart of b" not in page
+
+
 def test_settings_are_checked_when_they_are_made():
     assert Charting(weights=(1, 0)).w == Weights(1.0, 0.0)
     assert Charting().w == DEFAULT_WEIGHTS

@@ -10,6 +10,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart_query import Chosen
 from querymesh.reproduce import (
     om,
+    om_charts,
     om_data,
     om_estimates,
     om_example,
@@ -261,6 +262,15 @@ def test_without_the_trace_a_figure_says_so(name, tmp_path, bench, monkeypatch):
     assert skipped
     assert {row["note"] for row in skipped} == {"no DEC-PKT trace here"}
     assert said == ["  skipped: no DEC-PKT trace here; QUERYMESH_DATA=folder says where it is"]
+
+
+def test_the_chart_of_q1_is_drawn_with_its_path():
+    met = still([100, 101] * 10, [0.9] * 10 + [0.1] * 10)
+    drawn = om_charts.sel_lambda(follow(q1(met), met, d=1))["figure-3a-chart"]
+    assert drawn.count("after round") == 20
+    assert drawn.count('r="3.2"') == 1, "one switch"
+    assert "A: σ → π" in drawn
+    assert "B: π → σ" in drawn
 
 
 def test_om_is_among_the_papers():

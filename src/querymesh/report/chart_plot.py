@@ -1,30 +1,28 @@
-"""A chart of plans drawn as SVG: regions coloured by plan, and the path of the point over time.
-
-Written by hand rather than by a plotting library: it is rectangles and a line, and so the chart of
-a running query can be drawn wherever the query runs.
-"""
+"""The charts of a running query drawn: one as an SVG file, or all on a page with `explain`'s text."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from html import escape
-from itertools import groupby
 from pathlib import Path
 
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.chart_join import ChartPlanner, Step
-from querymesh.report.chart_slices import Slice, plan_shares, slices_of
-from querymesh.report.chart_text import drawn_steps, held_text, plan_letters, planner_text
-from querymesh.report.figures import percent
+from querymesh.optimize.chart_join import ChartPlanner
+from querymesh.report.chart_svg import Visit, regions_svg
+from querymesh.report.chart_text import (
+    DRAWN_STEPS,
+    plan_letters,
+    planner_text,
+    stream_plan_text,
+    stream_point,
+)
 from querymesh.report.html import page_of
 
-COLOURS = (
-    "#2f8f83", "#d98a3d", "#8a7fc9", "#c05a73", "#5c8f3a", "#4a86c5", "#a97142", "#7a8794",
-    "#b0a03a", "#9c5fb5",
-)  # fmt: skip
-SIDE, CELLS = 300, 60
-_LEFT, _TOP, _BELOW, _LINE = 64, 28, 46, 18
+_JOINS = "Which join order is best where, and the path of the estimates"
+_STREAM = (
+    "{stream}: whether σ or π is better first, by its selectivity and its arrival rate, and where "
+    "the estimates are now. Of the model alone: a projection takes no step of its own here"
+)
 
 
 def write_chart(planner: ChartPlanner, path: str | os.PathLike[str]) -> None:
@@ -33,22 +31,32 @@ def write_chart(planner: ChartPlanner, path: str | os.PathLike[str]) -> None:
 
 
 def write_chart_page(planner: ChartPlanner, path: str | os.PathLike[str]) -> None:
-    """Write the chart and all that `explain` says as one HTML file."""
+    """Write all charts and all that `explain` says as one HTML file."""
     title = f"Charts of the join of {', '.join(planner.join.aliases)}"
-    drawn = ""
-    if planner.chart is not None:
-        caption = "Which join order is best where, and the path of the estimates"
-        drawn = (
-            f'<section><figure class="panel"><figcaption>{caption}</figcaption>'
-            f"{chart_svg(planner)}</figure></section>"
-        )
+    drawn = [] if planner.chart is None else [_figure(_JOINS, chart_svg(planner))]
+    if planner.rounds is not None:
+        drawn += [
+            _figure(_STREAM.format(stream=stream), stream_svg(planner, stream))
+            for stream in planner.rounds.query.stream_charts
+        ]
+    write_words(title, planner.join.query.sql, planner_text(planner), path, drawn)
+
+
+def write_words(
+    title: str, sql: str, text: str, path: str | os.PathLike[str], drawn: list[str] | None = None
+) -> None:
+    """Write what a planner says as a page, below its query and what was drawn of it."""
     sections = [
         f"<h1>{escape(title)}</h1>",
-        f"<pre>{escape(planner.join.query.sql.strip())}</pre>",
-        drawn,
-        f"<section><h2>In words</h2><pre>{escape(planner_text(planner))}</pre></section>",
+        f"<pre>{escape(sql.strip())}</pre>",
+        *(f"<section>{each}</section>" for each in drawn or ()),
+        f"<section><h2>In words</h2><pre>{escape(text)}</pre></section>",
     ]
     _write(page_of(title, sections), path, "page")
+
+
+def _figure(caption: str, svg: str) -> str:
+    return f'<figure class="panel"><figcaption>{escape(caption)}</figcaption>{svg}</figure>'
 
 
 def _write(text: str, path: str | os.PathLike[str], what: str) -> None:
@@ -59,7 +67,7 @@ def _write(text: str, path: str | os.PathLike[str], what: str) -> None:
 
 
 def chart_svg(planner: ChartPlanner) -> str:
-    """The slices of the λ-λ chart side by side, with a legend of the plans."""
+    """The λ-λ chart with the path of the point."""
     chart = planner.chart
     if chart is None:
         why = (
@@ -71,100 +79,20 @@ def chart_svg(planner: ChartPlanner) -> str:
     assert planner.rounds is not None
     orders = planner.rounds.query.orders
     letters = plan_letters(planner)
-    slices = slices_of(chart, planner.point, CELLS, CELLS)
-    shares = plan_shares(chart)
-    shown = dict(shares)
-    for each in slices:
-        shown |= {int(met): 0.0 for met in each.plans.flat if int(met) not in shown}
-    colours = {plan: COLOURS[at % len(COLOURS)] for at, plan in enumerate(shown)}
-    panel = _LEFT + SIDE + 16
-    parts = []
-    for place, each in enumerate(slices):
-        steps = drawn_steps(planner, each)
-        parts.append(
-            f'<g transform="translate({place * panel} 0)">'
-            f"{_panel(each, steps, planner.point, colours, held_text(each, chart))}</g>"
-        )
-    legend_top = _TOP + SIDE + _BELOW
-    for at, (plan, share) in enumerate(shown.items()):
-        top = legend_top + at * _LINE
-        parts.append(
-            f'<rect x="{_LEFT}" y="{top}" width="12" height="12" fill="{colours[plan]}"/>'
-            f'<text x="{_LEFT + 18}" y="{top + 10}">{escape(letters(plan))}: '
-            f"{escape(planner.plan_text(orders[plan]))}, {percent(share)} of the chart</text>"
-        )
-    legend = max(len(planner.plan_text(orders[plan])) for plan in shown)
-    width = max(panel * len(slices), _LEFT + 18 + 7 * (legend + 24))
-    height = legend_top + _LINE * len(shown) + 8
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="sans-serif" font-size="11" '
-        f'fill="currentColor">{"".join(parts)}</svg>'
+    path = [
+        Visit(step.after_round, step.point, step.switched)
+        for step in list(planner.steps)[-DRAWN_STEPS:]
+    ]
+    return regions_svg(
+        chart,
+        planner.point,
+        path,
+        lambda plan: f"{letters(plan)}: {planner.plan_text(orders[plan])}",
     )
 
 
-def _panel(
-    each: Slice,
-    steps: Sequence[Step],
-    point: Sequence[float],
-    colours: dict[int, str],
-    held: str,
-) -> str:
-    rows, columns = each.plans.shape
-    wide, high = SIDE / columns, SIDE / rows
-    parts = [f'<text x="{_LEFT}" y="{_TOP - 10}">{escape(held)}</text>']
-    for row in range(rows):
-        column = 0
-        for plan, run in groupby(each.plans[row].tolist()):
-            count = len(list(run))
-            # A little wider and higher than they are, or hairlines show between regions.
-            parts.append(
-                f'<rect x="{_LEFT + column * wide:.2f}" y="{_TOP + SIDE - (row + 1) * high:.2f}" '
-                f'width="{count * wide + 0.3:.2f}" height="{high + 0.3:.2f}" '
-                f'fill="{colours[plan]}"/>'
-            )
-            column += count
-    parts.append(_axes(each))
-    if each.has_point:
-        places = [_at(each, step.point) for step in steps]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        parts.append(
-            f'<polyline points="{line}" fill="none" stroke="#ffffff" stroke-width="1.6" '
-            'stroke-opacity="0.9"/>'
-        )
-        for step, (x, y) in zip(steps, places, strict=True):
-            size = 3.2 if step.switched else 1.8
-            parts.append(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="#ffffff" stroke="#22272e" '
-                f'stroke-width="0.8"><title>after round {step.after_round}</title></circle>'
-            )
-        x, y = _at(each, point)
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="none" stroke="#22272e" '
-            'stroke-width="2"><title>now</title></circle>'
-        )
-    return "".join(parts)
-
-
-def _at(each: Slice, point: Sequence[float]) -> tuple[float, float]:
-    across, up = each.place(point)
-    return _LEFT + across * SIDE, _TOP + SIDE - up * SIDE
-
-
-def _axes(each: Slice) -> str:
-    bottom = _TOP + SIDE + 14
-    middle = _TOP + SIDE / 2
-    labels = [
-        f'<text x="{_LEFT}" y="{bottom}">{each.across.low:,.4g}</text>',
-        f'<text x="{_LEFT + SIDE}" y="{bottom}" text-anchor="end">{each.across.high:,.4g}</text>',
-        f'<text x="{_LEFT + SIDE / 2}" y="{bottom + 14}" text-anchor="middle">'
-        f"{escape(each.across.name)}</text>",
-    ]
-    if each.axes[0] != each.axes[1]:
-        labels += [
-            f'<text x="{_LEFT - 5}" y="{_TOP + SIDE}" text-anchor="end">{each.up.low:,.4g}</text>',
-            f'<text x="{_LEFT - 5}" y="{_TOP + 10}" text-anchor="end">{each.up.high:,.4g}</text>',
-            f'<text transform="translate({_LEFT - 44} {middle}) rotate(-90)" '
-            f'text-anchor="middle">{escape(each.up.name)}</text>',
-        ]
-    return "".join(labels)
+def stream_svg(planner: ChartPlanner, stream: str) -> str:
+    """A stream's sel-λ chart with the point of now: of these the planner keeps no path."""
+    assert planner.rounds is not None
+    chart = planner.rounds.query.stream_charts[stream]
+    return regions_svg(chart, stream_point(planner, stream), (), stream_plan_text)

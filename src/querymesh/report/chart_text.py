@@ -26,6 +26,8 @@ from querymesh.report.figures import counted, leaf_name, percent, table
 COLUMNS, ROWS = 40, 12
 _SHOWN_STEPS = 12
 DRAWN_STEPS = 200
+STREAM_PLANS = ("σ → π", "π → σ")
+"""A stream's two plans, as `chart_plans.stream_plans` has them."""
 
 
 def planner_text(planner: ChartPlanner) -> str:
@@ -103,8 +105,9 @@ def _charts(planner: ChartPlanner) -> str:
     parts = [f"W is {query.window_s:,.4g} s"]
     for stream, chart in query.stream_charts.items():
         # The order of π and σ is the model's alone: here a projection takes no step of its own.
-        parts.append(f"sel-λ chart of {stream}: {size_text(chart)}; A is σ → π, B is π → σ")
-        here = planner.selectivities[stream], planner.rates[stream]
+        plans = ", ".join(stream_plan_text(plan) for plan in range(len(STREAM_PLANS)))
+        parts.append(f"sel-λ chart of {stream}: {size_text(chart)}; {plans}")
+        here = stream_point(planner, stream)
         parts.append(slice_text(slices_of(chart, here, COLUMNS, ROWS)[0], (), here, leaf_name))
     chart_of_joins = planner.chart
     if chart_of_joins is None:
@@ -118,6 +121,20 @@ def _charts(planner: ChartPlanner) -> str:
         parts.append(held_text(each, chart_of_joins))
         parts.append(slice_text(each, drawn_steps(planner, each), planner.point, letters))
     return "\n".join(part for part in parts if part)
+
+
+def stream_plan_text(plan: int) -> str:
+    """One of a stream's plans.
+
+    >>> stream_plan_text(1)
+    'B: π → σ'
+    """
+    return f"{leaf_name(plan)}: {STREAM_PLANS[plan]}"
+
+
+def stream_point(planner: ChartPlanner, stream: str) -> tuple[float, float]:
+    """Where the estimates are in a stream's sel-λ chart."""
+    return planner.selectivities[stream], planner.rates[stream]
 
 
 def size_text(chart: Chart) -> str:

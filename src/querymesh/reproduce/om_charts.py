@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from querymesh.report.chart_svg import Visit, regions_svg
+from querymesh.report.chart_text import stream_plan_text
 from querymesh.reproduce.charts import lines
 from querymesh.reproduce.om_grid import Drawn
 from querymesh.reproduce.om_run import Followed
 from querymesh.reproduce.om_single import Point
 
 FIDELITY = "fidelity, %"
+DRAWN = 100
+"""Rounds of a path that is drawn: with all 600 the regions are not to be seen."""
+
 RIVALS = {"fidelity": "OM", "RAND": "RAND", "RATE": "RATE"}
 
 
@@ -24,6 +29,21 @@ def by_time(found: Sequence[Followed]) -> dict[str, str]:
     ]
     titles = ("seconds", FIDELITY)
     return {"figure-3a": lines(values, "seconds", "stretch", "fidelity", titles, points=True)}
+
+
+def sel_lambda(followed: Followed) -> dict[str, str]:
+    """Q1's sel-λ chart, its regions by plan, with the path that the estimates took at first."""
+    assert followed.chart is not None
+    chosen = followed.chosen[:DRAWN].tolist()
+    path = [
+        Visit(int(number), point.tolist(), at > 0 and chosen[at] != chosen[at - 1])
+        for at, (number, point) in enumerate(
+            zip(followed.numbers[:DRAWN], followed.estimated, strict=False)
+        )
+    ]
+    head = f"Q1, k = 10: the estimates of the first {len(path)} rounds; large where it switches"
+    drawn = regions_svg(followed.chart, path[-1].point, path, stream_plan_text, head)
+    return {"figure-3a-chart": drawn}
 
 
 def by_filter(figure: str, points: Sequence[Point]) -> dict[str, str]:
