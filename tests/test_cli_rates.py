@@ -24,6 +24,7 @@ def folder(tmp_path: Path) -> Path:
         times = pa.array([1_700_000_000_000_000 + 1_000_000 * i for i in range(0, 40, step)])
         table = {"ts": times.cast(pa.timestamp("us", "UTC")), "id": range(0, 40, step)}
         table["k"] = table["id"]
+        table["note"] = ["not asked for"] * len(times)
         pq.write_table(pa.table(table), tmp_path / name / "0.parquet")
     return tmp_path
 
@@ -58,6 +59,44 @@ def test_a_batch_runs_as_a_tree_and_shows_it(spark: SparkSession, folder: Path) 
     assert 'goal "first 5", 1 round seen, as a tree of Spark\'s own joins' in result.output
     assert "├─" in result.output
     assert spark.read.parquet(str(folder / "out.parquet")).count() == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "title", "drawings"),
+    [
+        (("--engine", "native"), "Output rates of the join of s, n", 0),
+        (("--stream",), "Output rates of the join of s, n", 0),
+        # Of two streams there is one order, and so only a chart of the one that has conditions.
+        (("--policy", "chart"), "Charts of the join of s, n", 1),
+        # After one micro-batch there is none yet.
+        (("--policy", "auto", "--weights", "1,2", "--stream"), "Charts of the join of s, n", 0),
+    ],
+    ids=str,
+)
+def test_a_run_writes_what_it_planned_as_a_page(
+    spark: SparkSession, folder: Path, words: tuple[str, ...], title: str, drawings: int
+) -> None:
+    (folder / "query.sql").write_text(f"{SQL} AND s.id < 30", encoding="utf-8")
+    page = folder / "plan.html"
+    kept = ("--checkpoint", folder / "checkpoint") if "--stream" in words else ()
+    result = run(folder, *words, *kept, "--html", page)
+    assert result.exit_code == 0, result.output
+    assert f"page written to {page}" in result.output
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert f"<h1>{title}</h1>" in text
+    assert "AND s.id &lt; 30" in text
+    assert f"policy {'chart' if 'Charts' in title else 'rate'}" in text
+    assert text.count("<svg") == drawings
+
+
+def test_a_page_is_of_plans_by_rates_or_charts_only(spark: SparkSession, folder: Path) -> None:
+    page = folder / "no" / "plan.html"
+    for policy in ("mesh", "eddy", "auto"):
+        refused = run(folder, "--policy", policy, "--html", page)
+        fails(refused, 2, "give --policy rate or", "explain --html")
+    assert not (folder / "out.parquet").exists()
+    fails(run(folder, "--html", page), 1, f"cannot write the page to {page}")
 
 
 def test_a_stream_runs_as_a_tree_that_a_sample_was_given_for(

@@ -41,7 +41,7 @@ from querymesh.cli_options import (
     Time,
     Tolerance,
 )
-from querymesh.cli_results import out, print_run, write_json, write_result
+from querymesh.cli_results import out, print_run, write_json, write_page, write_result
 from querymesh.optimize.charting import weights_from
 from querymesh.optimize.rate_goals import goal_from
 
@@ -143,6 +143,10 @@ def run(
         list[str] | None,
         typer.Option("--sample", help="of a join of streams: Name=path, for each, to learn from"),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="of policies rate and chart: also write what was planned as a page"),
+    ] = None,
     adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
     preset: Preset = None,
     search: Search = None,
@@ -156,6 +160,12 @@ def run(
         raise typer.BadParameter("--follow is for streams: give --stream as well")
     if stream and checkpoint is None:
         raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
+    planned = policy in (Policy.rate, Policy.chart)
+    if html is not None and not (planned or (policy == Policy.auto and (goal or weights))):
+        raise typer.BadParameter(
+            "--html is a page of what policy rate or chart has planned: give --policy rate or "
+            "--policy chart; a mesh is drawn by querymesh explain --html"
+        )
     if output.exists() and not stream:
         raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
     paths = split_inputs(inputs)
@@ -191,6 +201,8 @@ def run(
     )
     write_result(result, output, style, checkpoint, follow)
     print_run(result, output)
+    if html is not None:
+        write_page(result, html)
 
 
 @app.command()

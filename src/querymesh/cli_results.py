@@ -10,8 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 import querymesh as qm
+from querymesh.optimize.chart_join import ChartPlanner
+from querymesh.report.chart_plot import write_words
 from querymesh.report.join_progress import BatchLines, join_run_text
 from querymesh.report.run_text import metrics_text, switches_text
+from querymesh.spark.planning import PlanLoop
 
 out = Console(highlight=False)
 
@@ -64,6 +67,21 @@ def print_run(result: DataFrame, output: Path) -> None:
     else:
         out.print(Text(f"ran in Catalyst on {len(done.mesh.routes)} route(s): {done.mesh.why}"))
     out.print(f"result written to {output}")
+
+
+def write_page(result: DataFrame, html: Path) -> None:
+    """What policy "rate" or "chart" knew and chose as a page; of charts, with the drawings."""
+    done = qm.metrics(result)
+    if not isinstance(done, qm.JoinRun | qm.TreeRun) or done.planner is None:
+        raise qm.QueryMeshError(
+            f"no page was written to {html}: nothing was planned by rates or charts"
+        )
+    if isinstance(done.planner, PlanLoop | ChartPlanner) and done.policy == "chart":
+        done.planner.explain(html=html)
+    else:
+        title = f"Output rates of the join of {', '.join(done.join.aliases)}"
+        write_words(title, done.join.query.sql, done.planner.explain(), html)
+    out.print(f"page written to {html}")
 
 
 def _print_lines(lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The charts of a running query drawn: one as an SVG file, or all on a page with `explain`'s text."""
+"""The charts of a running query: one as an SVG file, or all on a page with what `explain` says."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ def regions_svg(
             f"{percent(share)} of the chart</text>"
         )
     legend = max(len(named(plan)) for plan in shown)
-    width = max(panel * len(slices), _LEFT + 18 + 7 * (legend + 21))
+    longest = max(len(head), 3 + legend + 21)
+    width = max(panel * len(slices), _LEFT + 7 * longest)
     height = legend_top + _LINE * len(shown) + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '

@@ -41,7 +41,7 @@ def sel_lambda(followed: Followed) -> dict[str, str]:
             zip(followed.numbers[:DRAWN], followed.estimated, strict=False)
         )
     ]
-    head = f"Q1, k = 10: the estimates of the first {len(path)} rounds; large where it switches"
+    head = f"Q1, estimates of {len(path)} rounds; large where it switches"
     drawn = regions_svg(followed.chart, path[-1].point, path, stream_plan_text, head)
     return {"figure-3a-chart": drawn}
 
