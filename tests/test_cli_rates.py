@@ -69,7 +69,7 @@ def test_a_batch_runs_as_a_tree_and_shows_it(spark: SparkSession, folder: Path) 
         # Of two streams there is one order, and so only a chart of the one that has conditions.
         (("--policy", "chart"), "Charts of the join of s, n", 1),
         # After one micro-batch there is none yet.
-        (("--policy", "auto", "--weights", "1,2", "--stream"), "Charts of the join of s, n", 0),
+        (("--policy", "chart", "--weights", "1,2", "--stream"), "Charts of the join of s, n", 0),
     ],
     ids=str,
 )

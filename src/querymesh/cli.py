@@ -160,8 +160,7 @@ def run(
         raise typer.BadParameter("--follow is for streams: give --stream as well")
     if stream and checkpoint is None:
         raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
-    planned = policy in (Policy.rate, Policy.chart)
-    if html is not None and not (planned or (policy == Policy.auto and (goal or weights))):
+    if html is not None and policy not in (Policy.rate, Policy.chart):
         raise typer.BadParameter(
             "--html is a page of what policy rate or chart has planned: give --policy rate or "
             "--policy chart; a mesh is drawn by querymesh explain --html"
