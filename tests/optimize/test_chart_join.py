@@ -310,6 +310,15 @@ def test_what_no_round_has_shown_is_assumed_and_said():
     assert "assumed to be 0.04" in planner.explain()
 
 
+def test_what_is_charted_without_having_been_seen_is_said():
+    join = join_of(f"{CLIQUE} AND a.id > 1")
+    planner = ChartPlanner(join, Charting(settle=1))
+    run_of(planner, World(join, ALL, {"a": 0.5}), 3, a=10, b=10, c=0)
+    projection, silent = planner.assumptions[-2:]
+    assert projection.startswith("processing rate of the projection of a: no step of its own here")
+    assert silent == "arrival rates of c: none came yet, charted as far as the others'"
+
+
 def pair_of(*conditions, **how) -> PairSelectivity:
     made = tuple(Condition(name, ("a", "b"), number) for name, number in conditions)
     return PairSelectivity(made, **{"threshold": 0.25, "decay": 0.5, **how})

@@ -22,7 +22,7 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from querymesh.optimize.chart import Chart
@@ -275,7 +275,20 @@ class ChartPlanner:
                 for estimates in (self.rates, self.selectivities)
                 for line in estimates.assumptions
             ),
+            *self._charted_without_being_seen(),
         ]
+
+    def _charted_without_being_seen(self) -> Iterator[str]:
+        if self.rounds is None:
+            return
+        for alias in self.rounds.query.stream_charts:
+            yield (
+                f"processing rate of the projection of {alias}: no step of its own here, assumed "
+                "to be the paper's"
+            )
+        for alias in self.join.aliases:
+            if not any(self._highest.get(alias, ())):
+                yield f"arrival rates of {alias}: none came yet, charted as far as the others'"
 
     def explain(self, html: str | os.PathLike[str] | None = None) -> str:
         """The charts, the point and its path, what was counted and assumed, as text; `html` is a
