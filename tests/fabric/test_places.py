@@ -172,10 +172,10 @@ def test_a_filter_that_clearly_does_something_else_is_tried_again_where_it_was()
         known.add(1, AFTER_2, 1000, passed, 0.0)
     assert ALL not in known.by_place[1].held, "little by little it has changed"
     assert known.selectivity_at(1, ALL) == UNKNOWN
-    known.resize(2, 1000)
+    known.multiplying = frozenset({2})
     for place, passed in ((ALL, 2000), (AFTER_1, 2000), (AFTER_1, 500)):
         known.add(2, place, 1000, passed, 0.0)
-    assert known.selectivity_at(2, ALL) == pytest.approx(2.0, abs=0.05), "but not a probe"
+    assert known.selectivity_at(2, ALL) == pytest.approx(2.0, abs=0.05), "but not what multiplies"
 
 
 @pytest.mark.parametrize("make", [eddy, partial(content_of, "id")])

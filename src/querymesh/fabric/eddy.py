@@ -29,7 +29,7 @@ from querymesh.fabric.routing import Routing
 from querymesh.fabric.ruster import Ruster, Window
 from querymesh.fabric.token import RouteToken
 from querymesh.index.stem import Stem
-from querymesh.query.model import Meeting, Operator, Probe
+from querymesh.query.model import Lookup, Meeting, Operator, Probe
 from querymesh.stats.profile import Route
 
 LEAST_SELECTIVITY = 0.01
@@ -67,6 +67,9 @@ class EddyRouter(Router):
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
         self._after = {index: op.after & routed.keys() for index, op in routed.items()}
         self._probed = {k: op.relation for k, op in routed.items() if isinstance(op, Probe)}
+        self.estimates.multiplying = frozenset(
+            k for k, op in routed.items() if isinstance(op, Probe | Lookup)
+        )
         self._sized: Callable[[], Window | None] = no_window
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))

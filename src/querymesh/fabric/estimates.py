@@ -118,6 +118,8 @@ class Estimates:
     by_place: dict[int, ByPlace[float]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     """The rows of a probed state, when what its probe passes was last set by them."""
+    multiplying: frozenset[int] = frozenset()
+    """Probes and look-ups, of which a tuple may have many matches."""
     _marks: dict[int, dict[Place, float]] = field(default_factory=dict, repr=False, compare=False)
     """By operator and place, what it passed there when the other places were last heard of."""
 
@@ -176,15 +178,15 @@ class Estimates:
     def _add_at(self, index: int, place: Place, arrived: int, passed: int) -> None:
         """What is known at a place; where that changes clearly, the other places are forgotten.
 
-        They are not visited, or they would tell the same: the operator is tried there once more. A
-        probe is not: what it finds changes with the windows as well, and a try may be dear.
+        They are not visited, or they would tell the same: the operator is tried there once more.
+        Not so one that multiplies: a few tuples with many matches look like a change.
         """
         places = self.by_place.setdefault(index, ByPlace())
         here = updated(self.selectivity_at(index, place), arrived, passed, self.memory)
         before, _ = places.held.get(place, (here, 0))
         marks = self._marks.setdefault(index, {})
         changed = _clearly_other(marks.setdefault(place, before), here, arrived)
-        if changed and index not in self.sizes:
+        if changed and index not in self.multiplying:
             places.keep_only(place)
             self._marks[index] = {place: here}
         places.put(place, here, arrived)
@@ -268,9 +270,7 @@ def _column(stored: Sequence[float]) -> Floats:
 def _clearly_other(mark: float, here: float, arrived: int) -> bool:
     """Whether so many tuples show that an operator does something else than it did: beyond five
     standard errors, and a tenth."""
-    most = max(mark, here)
-    variance = 0.25 if most <= 1 else most * (1 + most)  # no more, of a filter and about of others
-    error = math.sqrt(variance / max(arrived, MEMORY_TUPLES))
+    error = math.sqrt(0.25 / max(arrived, MEMORY_TUPLES))  # no more, of what passes or is dropped
     return abs(here - mark) > max(LEAST_CHANGE, 5 * error)
 
 
