@@ -68,6 +68,12 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     assert results(spark, tmp_path) == files.expected()
 
 
+def evaluations_of_oracle(out, files):
+    """By micro-batch, what was evaluated over what the oracle would."""
+    batches = zip(qm.metrics(out).batches, files.oracle, strict=True)
+    return [batch.evaluations / oracle for batch, oracle in batches]
+
+
 def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path):
     """Twelve thousand rows, where a mesh may take ten batches."""
     files = Files(tmp_path / "in", [OPPOSITE] * 4 + [SWAPPED] * 4)
@@ -76,10 +82,7 @@ def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path
     out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
-    of_oracle = [
-        batch.evaluations / oracle
-        for batch, oracle in zip(qm.metrics(out).batches, files.oracle, strict=True)
-    ]
+    of_oracle = evaluations_of_oracle(out, files)
     assert of_oracle[0] > 1.3, "nothing is known at first"
     assert max(of_oracle[2:4]) < 1.1
     assert of_oracle[4] > max(of_oracle[2:4])
@@ -96,10 +99,7 @@ def test_an_eddy_follows_what_changes_for_all_tuples(spark, tmp_path):
     out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
-    of_oracle = [
-        batch.evaluations / oracle
-        for batch, oracle in zip(qm.metrics(out).batches, files.oracle, strict=True)
-    ]
+    of_oracle = evaluations_of_oracle(out, files)
     assert max(of_oracle[phase * 3 + 2] for phase in range(3)) < 1.05, "within two batches"
 
 
