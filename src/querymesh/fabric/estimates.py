@@ -24,7 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from querymesh.classify.partitions import Attributes, Partitions
-from querymesh.fabric.places import ByPlace, Place, merged_places, places_from_json
+from querymesh.fabric.places import (
+    MOST_PLACES,
+    ByPlace,
+    Place,
+    merged_places,
+    places_from_json,
+)
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -185,6 +191,8 @@ class Estimates:
         here = updated(self.selectivity_at(index, place), arrived, passed, self.memory)
         before, _ = places.held.get(place, (here, 0))
         marks = self._marks.setdefault(index, {})
+        if len(marks) > MOST_PLACES:
+            marks.clear()
         changed = _clearly_other(marks.setdefault(place, before), here, arrived)
         if changed and index not in self.multiplying:
             places.keep_only(place)
@@ -230,6 +238,7 @@ class Estimates:
 
     def take_over(self, other: Estimates) -> None:
         """Know what another knows, and nothing else."""
+        self._marks.clear()
         for name in ("overall", "cost_us", "seen", "pairs", "by_place", "sizes"):
             mine = getattr(self, name)
             mine.clear()
