@@ -158,6 +158,16 @@ def test_with_tune_p_halves_while_nothing_changes_and_returns_when_it_does():
     assert quiet.probability == 0.3, "only where it is asked for"
 
 
+@pytest.mark.parametrize(("outcomes", "larger"), [([0, 1, 1, 0], True), ([1, 1, 1, 1], False)])
+def test_with_tune_a_sample_that_tells_too_little_is_larger_the_next_time(outcomes, larger):
+    learning = two_operators(tune=True)
+    learning.partition_count = 4
+    before = learning.sample_size
+    fed(learning, 1, [0, 0, 1, 1], outcomes, calls=1.5)
+    assert [e.decision for e in learning.events] == ["none"]
+    assert learning.sample_size == (2 * before if larger else before)
+
+
 def test_with_tune_a_pair_that_fails_asks_for_a_larger_sample():
     learning = two_operators(tune=True)
     sizes = []

@@ -8,8 +8,8 @@ about it, the pair is tried, and kept if tuples then cost less to process::
      is not in use            └── none says enough ──────────────────>
 
 Beyond the paper, each off in `PAPER`: several operators at once, and P, |R| and d that follow what
-is found. While nothing changes for a whole round P is halved; a pair that failed its trial asks for
-a larger sample; d grows with the values of the attributes in use.
+is found. While nothing changes for a whole round P is halved; an operator whose pair failed, or for
+which none was found, asks for a larger sample; d grows with the values of the attributes in use.
 """
 
 from __future__ import annotations
@@ -179,10 +179,17 @@ class Learning:
                     self._changed = True
                 self.estimates.pairs.pop(index, None)
                 self._alike.add(index)
+                if sample.outcome().var() > 0:
+                    self._ask_more()
                 self._note(index, "none")
         self._samples = {}
         if not self._trial:
             self._next()
+
+    def _ask_more(self) -> None:
+        """A sample that told too little, or something wrong, was too small."""
+        if self.routing.tune:
+            self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
 
     def _widen(self, names: Sequence[str], sample: Sample) -> None:
         """Ranges follow the values that were seen, and what is known by range follows them."""
@@ -237,8 +244,7 @@ class Learning:
                 self.estimates.pairs.pop(index, None)
                 if former is not None and self.routing.keep_pairs:
                     self.estimates.pairs[index] = former
-                if self.routing.tune:
-                    self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
+                self._ask_more()
             rates = f"{now:.4g} a tuple, {usual:.4g} without"
             self._note(index, "kept" if helped else "dropped", pair.attributes, rates)
         self._trial = {}
