@@ -36,13 +36,14 @@ from querymesh.bench.join_data import Design
 from querymesh.bench.measure import Log, interleave
 from querymesh.bench.planned_core import MakePlanner, PlannedSteps
 from querymesh.bench.policies_joins import STEP, Join
-from querymesh.bench.policies_race import Answer, Policy, View, answer_of, deciding, trained
+from querymesh.bench.policies_race import Answer, Policy, View, answer_of, deciding, trained_mesh
 from querymesh.fabric.join_profile import SampledJoin
 from querymesh.fabric.policies import CBR, EDDY
-from querymesh.fabric.router import Router
+from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.routing import Routing
 from querymesh.optimize.chart_join import ChartPlanner
 from querymesh.optimize.charting import Charting
+from querymesh.optimize.index_ties import with_fewer_indices
 from querymesh.optimize.rate_goals import MostBy
 from querymesh.optimize.rate_join import RatePlanner
 from querymesh.optimize.training import Training, known_name
@@ -71,6 +72,19 @@ def by_views(policy: Policy) -> Callable[[Join], Begin]:
     return enter
 
 
+def by_training(policy: str) -> Callable[[Join], Begin]:
+    """Meshes of all streams, trained as `qm.train` does."""
+
+    def enter(subject: Join) -> Begin:
+        views = subject.views()
+        found = {alias: trained_mesh(view, policy) for alias, view in views.items()}
+        profiles = {alias: view.profile for alias, view in views.items()}
+        meshes = with_fewer_indices(subject.join, found, profiles)
+        return lambda: ({alias: MeshRouter(mesh) for alias, mesh in meshes.items()}, None)
+
+    return enter
+
+
 def by_plans(make: MakePlanner) -> Callable[[Join], Begin]:
     """A policy that plans the whole join, by the sample and again while it runs."""
 
@@ -87,8 +101,8 @@ def by_plans(make: MakePlanner) -> Callable[[Join], Begin]:
 
 
 POLICIES: dict[str, Callable[[Join], Begin]] = {
-    SINGLE: by_views(trained("single")),
-    "mesh": by_views(trained("mesh")),
+    SINGLE: by_training("single"),
+    "mesh": by_training("mesh"),
     "eddy": by_views(deciding(EDDY, Routing())),
     "cbr": by_views(deciding(CBR, Routing())),
     "rate": by_plans(lambda join: RatePlanner(join, MostBy(60))),

@@ -33,6 +33,7 @@ from querymesh.fabric.metrics import Metrics
 from querymesh.fabric.policies import make_eddy
 from querymesh.fabric.router import MeshRouter, Router
 from querymesh.fabric.routing import Routing
+from querymesh.optimize.mesh import Mesh
 from querymesh.optimize.train import train_mesh
 from querymesh.optimize.training import Training
 from querymesh.query.model import BoundQuery
@@ -66,14 +67,19 @@ def trained(policy: str) -> Policy:
     """Routes are found on the sample, before anything runs."""
 
     def prepare(view: View) -> Maker:
-        mesh = written_mesh(view.bound)
-        if len(view.bound.operators) > 1:
-            training = Training(window=view.window)
-            overheads = overheads_for(view.bound, view.window)
-            mesh = train_mesh(view.bound.query, view.profile, overheads, training, policy)
+        mesh = trained_mesh(view, policy)
         return lambda: MeshRouter(mesh)
 
     return prepare
+
+
+def trained_mesh(view: View, policy: str) -> Mesh:
+    """What training finds on the sample of one view."""
+    if len(view.bound.operators) < 2:
+        return written_mesh(view.bound)
+    overheads = overheads_for(view.bound, view.window)
+    training = Training(window=view.window)
+    return train_mesh(view.bound.query, view.profile, overheads, training, policy)
 
 
 def deciding(policy: str, routing: Routing) -> Policy:

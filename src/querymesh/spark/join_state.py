@@ -27,9 +27,9 @@ from querymesh.index.configuration import Configuration
 from querymesh.index.hash_index import HashIndex
 from querymesh.index.partition import Partition
 from querymesh.index.request import Pattern
+from querymesh.optimize.index_ties import asked_by
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import Probe
 from querymesh.spark.state_files import Block
 
 _OFFSETS = "offsets"
@@ -147,20 +147,10 @@ def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) ->
     """
     used: dict[str, Counter[Pattern]] = {alias: Counter() for alias in join.aliases}
     for alias, taken in routes.items():
-        operators = join.views[alias].operators
         for route in taken:
-            joined = {alias}
-            for operator in (operators[k - 1] for k in route):
-                if not isinstance(operator, Probe):
-                    continue
-                pattern = tuple(
-                    position
-                    for position, each in enumerate(join.keys_of(operator.relation))
-                    if joined & each.members.keys()
-                )
-                if operator.relation in used and pattern:
-                    used[operator.relation][pattern] += 1
-                joined.add(operator.relation)
+            for relation, pattern in asked_by(join, alias, route):
+                if relation in used:
+                    used[relation][pattern] += 1
     return {
         alias: max(sorted(counter), key=counter.__getitem__) if counter else ()
         for alias, counter in used.items()

@@ -12,6 +12,7 @@ from querymesh.fabric.calibrate_join import overheads_for
 from querymesh.fabric.join import static_stems
 from querymesh.fabric.join_profile import SampledJoin, written_mesh
 from querymesh.fabric.tables import one_batch
+from querymesh.optimize.index_ties import with_fewer_indices
 from querymesh.optimize.join_mesh import JoinMesh
 from querymesh.optimize.judge import train_until_accurate
 from querymesh.optimize.mesh import Mesh
@@ -39,12 +40,14 @@ def train_join(
     timed = {alias: timed_batch(join, alias, table) for alias, table in sample.items()}
     sampled = SampledJoin(join, timed, statics, on_error)
     meshes: dict[str, Mesh] = {}
+    profiles: dict[str, Profile] = {}
     for alias, view in join.views.items():
 
         def take(rows: int, seed: int, alias: str = alias) -> Profile:
             profile = sampled.profile(alias, rows, seed)
             if profile.rows == 0:
                 raise _NothingToProfile
+            profiles[alias] = profile
             return profile
 
         meshes[alias] = written_mesh(view)
@@ -56,7 +59,7 @@ def train_join(
     session = SparkSession.getActiveSession()
     cores = session.sparkContext.defaultParallelism if session is not None else 1
     cube = join_cube(join, shard_count(join, None, cores), rates)
-    return JoinMesh(join.query, meshes, rates, cube)
+    return JoinMesh(join.query, with_fewer_indices(join, meshes, profiles), rates, cube)
 
 
 class _NothingToProfile(Exception):  # noqa: N818
