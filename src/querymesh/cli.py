@@ -234,7 +234,7 @@ def explain(
         if path is not None:
             if what == "mesh":
                 mesh.save(path)
-            out.print(f"{what} written to {path}")
+            out.print(f"{what} written to {path}", soft_wrap=True)
 
 
 @app.command()

@@ -66,7 +66,7 @@ def print_run(result: DataFrame, output: Path) -> None:
             out.print(Text(switches_text(done.switches)), soft_wrap=True)
     else:
         out.print(Text(f"ran in Catalyst on {len(done.mesh.routes)} route(s): {done.mesh.why}"))
-    out.print(f"result written to {output}")
+    out.print(f"result written to {output}", soft_wrap=True)
 
 
 def write_page(result: DataFrame, html: Path) -> None:
@@ -81,7 +81,7 @@ def write_page(result: DataFrame, html: Path) -> None:
     else:
         title = f"Output rates of the join of {', '.join(done.join.aliases)}"
         write_words(title, done.join.query.sql, done.planner.explain(), html)
-    out.print(f"page written to {html}")
+    out.print(f"page written to {html}", soft_wrap=True)
 
 
 def _print_lines(lines: list[str]) -> None:
