@@ -33,6 +33,7 @@ def test_whoever_keeps_up_has_all_but_the_last_step_and_nothing_waits():
 def test_a_step_that_was_slow_once_is_no_slower():
     runs = [run_of((s, 10), (1.0, 30)) for s in (1.0, 9.0, 1.5)]
     assert goals.usual_steps(runs) == [goals.Step(1.5, 10), goals.Step(1.0, 20)]
+    assert goals.usual_steps(runs, 5.0) == [goals.Step(3.0, 10), goals.Step(2.0, 20)]
 
 
 def test_uneven_streams_keep_their_shares_and_swap_them_half_way():

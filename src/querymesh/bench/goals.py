@@ -198,9 +198,12 @@ def queued(taken: Sequence[Step], rows: int, lasting_s: float) -> Queue:
     return Queue(round(by_end), round(waiting))
 
 
-def usual_steps(runs: Sequence[CoreRun]) -> list[Step]:
-    """The steps of several runs of the same tuples: of each, the median of its times."""
+def usual_steps(runs: Sequence[CoreRun], lasting_s: float | None = None) -> list[Step]:
+    """The steps of several runs of the same tuples: of each, the median of its times; all of them
+    together as long as is said, if it is."""
     took_s = np.median([np.diff([at for at, _ in run.curve]) for run in runs], axis=0)
+    if lasting_s is not None:
+        took_s = took_s * (lasting_s / took_s.sum())
     results = np.diff([out for _, out in runs[0].curve])
     return [Step(float(s), int(n)) for s, n in zip(took_s, results, strict=True)]
 
@@ -242,12 +245,16 @@ class Contest:
         """Over the runs of a policy but the first, which was to warm up."""
         return statistics.median(figure(run) for run in self.runs[name][1:])
 
-    def figures(self, name: str) -> dict[str, float]:
-        """What a policy came to under each goal."""
+    def figures(self, name: str, time: float) -> dict[str, float]:
+        """What a policy came to under each goal.
+
+        `time` is over `single`'s, by rounds: beside it all steps are as long as they are together,
+        or a slow round would tell one policy from another.
+        """
         usual_s = sum(step.took_s for step in usual_steps(self.runs[SINGLE][1:]))
         row_bytes = sum(b.nbytes for b in self.subject.streams.values()) / self.rows
         total = self.runs[name][0].metrics.rows_out
-        taken = usual_steps(self.runs[name][1:])
+        taken = usual_steps(self.runs[name][1:], time * usual_s)
         rushed = queued(taken, self.rows, usual_s / RUSH)
         waiting_mb = queued(taken, self.rows, usual_s / EASE).waiting * row_bytes / 1e6
 
@@ -302,8 +309,8 @@ def _contest(subject: Join, rounds: int, log: Log) -> list[Finding]:
     found = []
     for name in POLICIES:
         ran = twins.get(name, name)
-        figures = {key: round(value, 4) for key, value in contest.figures(ran).items()}
         time = round(timing.ratio(ran, SINGLE), 4) if ran != SINGLE else 1.0
+        figures = {key: round(value, 4) for key, value in contest.figures(ran, time).items()}
         details = {
             "policy": name,
             "same_plan_as": twins.get(name, ""),
