@@ -67,6 +67,14 @@ def test_of_many_places_only_the_newest_travel():
     assert list(stored) == [str(place) for place in range(101 - places.STORED_PLACES, 101)]
 
 
+def test_what_is_nearest_is_not_remembered_without_end(monkeypatch):
+    monkeypatch.setattr(places, "MOST_ASKED", 10)
+    known = ByPlace()
+    known.put((1 << 12) - 1, 0.75, 1)
+    assert {known.at(place, 0.5) for place in range(1, 1000)} == {0.75}
+    assert len(known._nearest) <= 11
+
+
 def test_the_nearest_is_looked_for_again_when_a_place_is_forgotten(monkeypatch):
     monkeypatch.setattr(places, "MOST_PLACES", 1)
     known = ByPlace()

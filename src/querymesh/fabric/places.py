@@ -36,6 +36,9 @@ MOST_PLACES, STORED_PLACES = 256, 32
 """Of each operator, so many places are remembered, and travel with the state: those it was at last.
 """
 
+MOST_ASKED = 4096
+"""For so many places it is remembered which is nearest: of many operators there are many sets."""
+
 
 @dataclass
 class ByPlace(Generic[Value]):
@@ -57,6 +60,8 @@ class ByPlace(Generic[Value]):
     def _nearest_to(self, place: Place) -> Place | None:
         """Of the places at which less was behind, and nothing else, that at which most was."""
         if place not in self._nearest:
+            if len(self._nearest) > MOST_ASKED:
+                self._nearest.clear()
             before = [known for known in self.held if known & place == place]
             self._nearest[place] = min(before, key=int.bit_count, default=None)
         return self._nearest[place]
