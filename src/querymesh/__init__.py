@@ -16,26 +16,26 @@ from querymesh.errors import (
     TrainingError,
     UnsupportedError,
 )
-from querymesh.fabric.routing import Routing
-from querymesh.index.indexing import Indexing
-from querymesh.optimize.adapt import Adaptation
-from querymesh.optimize.charting import Charting
-from querymesh.optimize.join_mesh import JoinMesh, load
-from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.rate_goals import First, Last, MostBy
-from querymesh.optimize.stop import Stop
-from querymesh.optimize.training import Training
+from querymesh.fabric.routers.routing import Routing
+from querymesh.index.tune.indexing import Indexing
+from querymesh.mesh.join_mesh import JoinMesh, load
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.chart.charting import Charting
+from querymesh.optimize.rate.goals import First, Last, MostBy
+from querymesh.optimize.search.stop import Stop
+from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
-from querymesh.query.parse import query
-from querymesh.query.predicate import Predicate, function, predicate
+from querymesh.query.parse.query import query
+from querymesh.query.predicate.predicate import Predicate, function, predicate
+from querymesh.runtime.join_run import JoinRun
+from querymesh.runtime.run import LiveRun, metrics
 from querymesh.spark.fair import fair, in_rounds
-from querymesh.spark.join_live import JoinRun
-from querymesh.spark.live import LiveRun, metrics
+from querymesh.spark.joins.tree_run import TreeRun
+from querymesh.spark.results import Results
 from querymesh.spark.run import run
 from querymesh.spark.session import local_session
-from querymesh.spark.shared import Results
 from querymesh.spark.train import train
-from querymesh.spark.tree_run import TreeRun
 from querymesh.spark.where import where
 
 __version__ = "0.1.0"

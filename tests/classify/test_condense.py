@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import profile_of, three_classes
 
+from profiles import profile_of, three_classes
 from querymesh.classify.condense import behaviours, cheapest_way_out, condense
 
 

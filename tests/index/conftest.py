@@ -1,7 +1,7 @@
 import pytest
 
-from querymesh.index import kernels  # noqa: F401
-from querymesh.index.compiled import compile_all
+from querymesh.index.kernels import kernels  # noqa: F401
+from querymesh.index.kernels.compiled import compile_all
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,16 +4,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from duckdb_reading import duckdb_sql
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 import querymesh as qm
+from duckdb_reading import duckdb_sql
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.query.aggregate import Grouped, aggregate_text, check_aliases, split_aggregate
 from querymesh.query.expr import Call, Column, Literal, UserCall
-from querymesh.query.parse import query
+from querymesh.query.parse.query import query
 
 TWO = "FROM Stock s [RANGE 60 SECONDS], News n [RANGE 1 HOUR] WHERE s.sector = n.sector"
 

@@ -4,11 +4,11 @@ import math
 import pyarrow as pa
 import pytest
 
+from querymesh.query.bind.infer import typed
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Column, Expr
-from querymesh.query.infer import typed
-from querymesh.query.parse import condition_of
-from querymesh.query.predicate import Predicate, function, predicate
+from querymesh.query.parse.query import condition_of
+from querymesh.query.predicate.predicate import Predicate, function, predicate
 
 
 def computed(

@@ -7,17 +7,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from duckdb_reading import MACROS, duckdb_sql
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from random_expressions import any_expression, table
 
+from duckdb_reading import MACROS, duckdb_sql
+from querymesh.query.bind.infer import infer, typed
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Call, Column, Expr, Literal, columns_of, walk
-from querymesh.query.infer import infer, typed
 from querymesh.query.render import spark_sql, to_text
 from querymesh.query.types import Kind, kind_of
+from random_expressions import any_expression, table
 
 TABLE = table()
 NAN, INFINITY = math.nan, math.inf

@@ -5,7 +5,7 @@ import pytest
 
 from querymesh.errors import UnsupportedError
 from querymesh.query.expr import Call, Column, Literal, UserCall
-from querymesh.query.parse import condition_of
+from querymesh.query.parse.query import condition_of
 from querymesh.query.render import spark_literal, spark_sql, to_text
 
 

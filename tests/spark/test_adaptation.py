@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+import querymesh as qm
 from drifting import PLAIN, SWAPPED, Files, conditions, is_even, trained
 from equivalence import as_multiset
 from simulated_stream import OPPOSITE
-
-import querymesh as qm
 
 
 def drained(out, tmp_path):

@@ -7,20 +7,20 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
+import querymesh as qm
 from drifting import Files, conditions
 from equivalence import FUNCTIONS, SECTORS, as_multiset, rows_of, table_of
 from join_feed import Feed, Ran, random_rows, to_end
+from querymesh.fabric.core.metrics import Metrics
+from querymesh.fabric.routers.make_eddy import EDDIES, make_eddy
+from querymesh.runtime.channel import Channel
+from querymesh.runtime.loops.router_states import EddyStates
+from querymesh.runtime.reports import Report
+from querymesh.runtime.task import eddy_source
+from querymesh.runtime.task.eddy_source import EddySource
 from simulated_stream import OPPOSITE
 from window_cases import MOST_ROWS, case_of
-
-import querymesh as qm
-from querymesh.fabric.metrics import Metrics
-from querymesh.fabric.policies import EDDIES, make_eddy
-from querymesh.spark import eddy_source
-from querymesh.spark.channel import Channel
-from querymesh.spark.eddy_source import EddySource
-from querymesh.spark.eddy_states import EddyStates
-from querymesh.spark.reports import Report
 
 QUICK = qm.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"

@@ -1,11 +1,11 @@
 """Native = fabric = DuckDB, on a real session, for queries, data and meshes nobody chose."""
 
 import pytest
-from equivalence import as_multiset, cases, random_mesh, routings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import querymesh as qm
+from equivalence import as_multiset, cases, random_mesh, routings
 
 ON_SPARK = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from join_feed import PAIR, Feed, pairs_of, query_of, random_rows
 
 import querymesh as qm
+from join_feed import PAIR, Feed, pairs_of, query_of, random_rows
 from querymesh.errors import QueryError, QueryMeshError, SetupError
 from querymesh.spark.fair import MODE, POOL, _check_mode, pool
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 from pyspark.sql import functions as F
 
 import querymesh as qm
+from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 from querymesh.classify.tree import Leaf, Missing, Split, Threshold
 
 

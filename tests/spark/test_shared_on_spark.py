@@ -3,10 +3,10 @@ import gc
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from equivalence import FUNCTIONS, SCHEMA, SECTORS, as_multiset, rows_of, shared_cases, table_of
 from hypothesis import HealthCheck, given, settings
 
 import querymesh as qm
+from equivalence import FUNCTIONS, SCHEMA, SECTORS, as_multiset, rows_of, shared_cases, table_of
 
 SMALL = qm.Training(sample_rows=300)
 

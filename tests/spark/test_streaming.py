@@ -1,9 +1,9 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 
 import querymesh as qm
+from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 
 CONDITIONS = "is_even(a) AND s LIKE '%b%' AND ok"
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"

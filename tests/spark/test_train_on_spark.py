@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from equivalence import as_multiset
 
 import querymesh as qm
+from equivalence import as_multiset
 
 KINDS = ("a", "b", "c")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import three_classes
 
+from profiles import three_classes
 from querymesh.stats.costs import RunningCosts, Timing
 from querymesh.stats.decay import DecayedMean, share_noise
 from querymesh.stats.drift import DriftDetector

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from profiles import profile_of, random_profiles
 
-from querymesh.optimize.best_route import written_route
+from profiles import profile_of, random_profiles
+from querymesh.optimize.routes.best_route import written_route
 from querymesh.stats.profile import route_text, survivors
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from querymesh.errors import QueryMeshError, TrainingError
 from querymesh.stats.decay import DecayedMean
-from querymesh.stats.rounds import RoundEstimates, RoundMean, round_numbers
+from querymesh.stats.round_estimates import RoundEstimates, RoundMean, round_numbers
 
 OBSERVED = st.lists(st.floats(0, 1e6), min_size=1, max_size=30)
 

@@ -20,13 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.classify.attributes import (
-    Attribute,
-    Codes,
-    LeftOut,
-    choose_attributes,
-    one_piece,
-)
+from querymesh.classify.attributes import Attribute, Codes, LeftOut, choose_attributes, one_piece
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Split, Threshold, Tree, leaves_of
 from querymesh.stats.profile import Floats, Ints, Profile

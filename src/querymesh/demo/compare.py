@@ -21,9 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.demo import market
 from querymesh.demo.predicates import ROW_TESTS, RowTest
-from querymesh.optimize.mesh import Mesh
+from querymesh.mesh.mesh import Mesh
 from querymesh.report.comparison import Comparison, Contender
-from querymesh.spark.live import LiveRun, metrics
+from querymesh.runtime.run import LiveRun, metrics
 from querymesh.spark.run import run
 
 FILES = 4

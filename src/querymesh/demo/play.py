@@ -16,14 +16,14 @@ from querymesh.demo import market
 from querymesh.demo.compare import compare
 from querymesh.demo.predicates import FUNCTIONS
 from querymesh.demo.stream import stream
-from querymesh.optimize.mesh import Mesh
-from querymesh.query.parse import query
+from querymesh.mesh.mesh import Mesh
+from querymesh.query.parse.query import query
 from querymesh.report.comparison import Comparison, per_row
-from querymesh.report.figures import times
-from querymesh.report.html import write_mesh_page
-from querymesh.report.progress import BatchProgress, ProgressLines
-from querymesh.report.run_text import metrics_text, switches_text
-from querymesh.report.text import mesh_text
+from querymesh.report.html.mesh_page import write_mesh_page
+from querymesh.report.live.progress import BatchProgress, ProgressLines
+from querymesh.report.text.figures import times
+from querymesh.report.text.mesh_text import mesh_text
+from querymesh.report.text.run_text import metrics_text, switches_text
 from querymesh.spark.train import train
 
 SEED = 2012

@@ -13,10 +13,10 @@ from pyspark.sql.streaming import StreamingQuery
 from querymesh.demo import market
 from querymesh.demo.predicates import FUNCTIONS
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.mesh import Mesh
-from querymesh.query.parse import query
-from querymesh.report.progress import BatchProgress, batch_progress
-from querymesh.spark.live import LiveRun, metrics
+from querymesh.mesh.mesh import Mesh
+from querymesh.query.parse.query import query
+from querymesh.report.live.progress import BatchProgress, batch_progress
+from querymesh.runtime.run import LiveRun, metrics
 from querymesh.spark.run import run
 
 ROWS_PER_BATCH = 8_000

@@ -12,7 +12,7 @@ from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, User
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import cast
 from querymesh.query.functions.spec import Datum, normal, spread
-from querymesh.query.predicate import Predicate
+from querymesh.query.predicate.predicate import Predicate
 
 UserCaller = Callable[[Predicate, list[pa.Array], int], pa.Array]
 

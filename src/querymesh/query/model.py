@@ -12,7 +12,7 @@ from querymesh.query.expr import Expr
 
 if TYPE_CHECKING:
     from querymesh.query.aggregate import Aggregation
-    from querymesh.query.predicate import Predicate
+    from querymesh.query.predicate.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Query:
 
     def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
         """Resolve every name and type against the inputs; see `bind.bind`."""
-        from querymesh.query.bind import bind
+        from querymesh.query.bind.bind import bind
 
         return bind(self, schemas)
 

@@ -15,7 +15,7 @@ from time import perf_counter
 import pyarrow as pa
 
 from querymesh.errors import QueryMeshError
-from querymesh.fabric.calibrate import calibrate
+from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.spark.java import find_java
 from querymesh.spark.session import local_session
 

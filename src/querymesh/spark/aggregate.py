@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from querymesh.errors import QueryMeshError, SchemaError
 from querymesh.query.aggregate import Aggregation, Made
+from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Column, Expr
-from querymesh.query.infer import typed
 from querymesh.query.model import Output
 from querymesh.query.render import spark_sql
 from querymesh.query.types import Kind, kind_of, sql_name

@@ -11,23 +11,23 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, UnsupportedError
-from querymesh.fabric.policies import EDDIES, EDDY, make_eddy
-from querymesh.fabric.routing import Routing
-from querymesh.fabric.view import own_conditions
-from querymesh.optimize.adapt import Adaptation
-from querymesh.optimize.describe import untrained_mesh
-from querymesh.optimize.mesh import Mesh
+from querymesh.fabric.join.view import own_conditions
+from querymesh.fabric.routers.make_eddy import EDDIES, EDDY, make_eddy
+from querymesh.fabric.routers.routing import Routing
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.train.describe import untrained_mesh
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Meeting
-from querymesh.spark.channel import Channel, channel_folder
-from querymesh.spark.eddy_source import EddySource
-from querymesh.spark.eddy_states import EddyStates
-from querymesh.spark.filter_task import columns_to_send, filter_by
+from querymesh.runtime.channel import Channel, channel_folder
+from querymesh.runtime.loops.router_states import EddyStates
+from querymesh.runtime.reports import ReportParam, deliver_to
+from querymesh.runtime.run import LiveRun
+from querymesh.runtime.task.eddy_source import EddySource
+from querymesh.spark.filters.fabric_task import FabricTask
+from querymesh.spark.filters.filter_task import columns_to_send, filter_by
 from querymesh.spark.inputs import Data, sent_tables
-from querymesh.spark.live import LiveRun
-from querymesh.spark.reports import ReportParam, deliver_to
 from querymesh.spark.schema import output_struct
-from querymesh.spark.task import FabricTask
 
 log = logging.getLogger("querymesh")
 

@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from querymesh.errors import QueryError, QueryMeshError, SetupError
-from querymesh.optimize.rounds import FairRounds, Turn
+from querymesh.optimize.chart.fair_rounds import FairRounds, Turn
 
 log = logging.getLogger("querymesh")
 

@@ -10,11 +10,11 @@ from pyspark import Broadcast, SparkContext
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
-from querymesh.query.bind_join import bind_join, streams_in
+from querymesh.query.bind.share import SharedQuery, share
+from querymesh.query.bind.windowed_join import bind_join, streams_in
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
-from querymesh.query.share import SharedQuery, share
-from querymesh.spark.reports import ipc_bytes
+from querymesh.runtime.reports import ipc_bytes
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import arrow_schema, conform
 

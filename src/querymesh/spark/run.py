@@ -10,45 +10,41 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 
 from querymesh.cost.utility import Weights
-from querymesh.errors import (
-    QueryMeshError,
-    SchemaError,
-    UnsupportedError,
-)
-from querymesh.fabric.policies import EDDIES
-from querymesh.fabric.routing import Routing
-from querymesh.index.indexing import INDEXES, Indexing
-from querymesh.optimize.adapt import Adaptation
-from querymesh.optimize.charting import Charting
-from querymesh.optimize.describe import untrained_mesh
-from querymesh.optimize.join_mesh import JoinMesh
-from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.planners import PLANNED, aim_for
-from querymesh.optimize.rate_goals import Goal
-from querymesh.optimize.train import POLICIES
-from querymesh.optimize.training import Training, known_name
+from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
+from querymesh.fabric.routers.make_eddy import EDDIES
+from querymesh.fabric.routers.routing import Routing
+from querymesh.index.tune.indexing import INDEXES, Indexing
+from querymesh.mesh.fit import as_single, fitting
+from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.chart.charting import Charting
+from querymesh.optimize.planning.planners import PLANNED, aim_for
+from querymesh.optimize.rate.goals import Goal
+from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.optimize.train.train import POLICIES
+from querymesh.optimize.train.training import Training, known_name
+from querymesh.query.bind.share import SharedQuery
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
-from querymesh.query.share import SharedQuery
+from querymesh.runtime.channel import Channel, channel_folder
+from querymesh.runtime.durations import microseconds_of
+from querymesh.runtime.loops.learning import rows_to_learn_from, setting_for
+from querymesh.runtime.reports import ReportParam, deliver_to
+from querymesh.runtime.run import LiveRun, metrics, remember
+from querymesh.runtime.task.mesh_source import MeshSource
 from querymesh.spark.aggregate import aggregated
-from querymesh.spark.channel import Channel, channel_folder
-from querymesh.spark.durations import microseconds_of
 from querymesh.spark.eddy_run import check_policy, run_eddy
-from querymesh.spark.filter_task import columns_to_send, filter_by
-from querymesh.spark.fitting import as_single, fitting
+from querymesh.spark.filters.fabric_task import FabricTask
+from querymesh.spark.filters.filter_task import columns_to_send, filter_by
+from querymesh.spark.filters.native import run_native
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared, sent_tables
-from querymesh.spark.join_run import JoinSettings, run_join
-from querymesh.spark.join_sample import join_sample
-from querymesh.spark.learning import rows_to_learn_from, setting_for
-from querymesh.spark.live import LiveRun, metrics, remember
-from querymesh.spark.native import run_native
-from querymesh.spark.reports import ReportParam, deliver_to
+from querymesh.spark.joins.join_run import JoinSettings, run_join
+from querymesh.spark.joins.join_sample import join_sample
+from querymesh.spark.joins.tree_run import run_tree
+from querymesh.spark.results import Results
 from querymesh.spark.schema import output_struct
-from querymesh.spark.shared import Results
-from querymesh.spark.task import FabricTask
-from querymesh.spark.task_mesh import MeshSource
 from querymesh.spark.train import ENGINES, engine_for, train_or_written
-from querymesh.spark.tree_run import run_tree
 
 log = logging.getLogger("querymesh")
 

@@ -10,9 +10,9 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from querymesh.errors import SchemaError, did_you_mean
+from querymesh.query.bind.share import QUERY, SharedQuery, result_name
 from querymesh.query.expr import Column
 from querymesh.query.model import BoundQuery
-from querymesh.query.share import QUERY, SharedQuery, result_name
 
 
 def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:

@@ -9,22 +9,22 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
-from querymesh.fabric.calibrate import calibrate
-from querymesh.fabric.policies import EDDIES
-from querymesh.fabric.profiler import profile_sample
-from querymesh.fabric.tables import make_tables
-from querymesh.optimize.describe import untrained_mesh
-from querymesh.optimize.join_mesh import JoinMesh
-from querymesh.optimize.judge import train_until_accurate
-from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.train import POLICIES
-from querymesh.optimize.training import Training, known_name
+from querymesh.fabric.core.tables import make_tables
+from querymesh.fabric.profile.calibrate import calibrate
+from querymesh.fabric.profile.profiler import profile_sample
+from querymesh.fabric.routers.make_eddy import EDDIES
+from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.optimize.train.judge import train_until_accurate
+from querymesh.optimize.train.train import POLICIES
+from querymesh.optimize.train.training import Training, known_name
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
+from querymesh.spark.filters.native import why_not_native
+from querymesh.spark.filters.native_cost import native_costs_us
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
-from querymesh.spark.join_train import train_join
-from querymesh.spark.native import why_not_native
-from querymesh.spark.native_cost import native_costs_us
+from querymesh.spark.joins.join_train import train_join
 from querymesh.spark.sample import take_sample
 from querymesh.spark.schema import conform
 from querymesh.stats.profile import Profile

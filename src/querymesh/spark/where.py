@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.fabric.routing import Routing
-from querymesh.optimize.adapt import Adaptation
-from querymesh.optimize.mesh import Mesh
-from querymesh.optimize.training import Training
-from querymesh.query.parse import where as where_query
-from querymesh.query.predicate import Predicate
+from querymesh.fabric.routers.routing import Routing
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.train.training import Training
+from querymesh.query.parse.query import where as where_query
+from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.run import run
 
 

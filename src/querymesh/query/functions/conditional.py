@@ -9,14 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.query.functions.comparison import aligned, equal, greater
-from querymesh.query.functions.spec import (
-    Datum,
-    Function,
-    Signature,
-    call,
-    null_where,
-    together,
-)
+from querymesh.query.functions.spec import Datum, Function, Signature, call, null_where, together
 from querymesh.query.types import Kind, kind_of
 
 

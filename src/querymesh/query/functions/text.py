@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.query import regex
-from querymesh.query.functions import like
+from querymesh.query.functions import like, regex
 from querymesh.query.functions.spec import (
     Datum,
     Function,

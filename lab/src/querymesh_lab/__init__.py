@@ -1,0 +1,1 @@
+"""QueryMesh's laboratory: benchmarks, and the papers' experiments on this engine."""

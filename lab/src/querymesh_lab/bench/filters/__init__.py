@@ -1,0 +1,1 @@
+"""What filters and look-ups gain from a mesh."""

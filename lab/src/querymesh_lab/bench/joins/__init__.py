@@ -1,0 +1,1 @@
+"""What joins of windowed streams take, beside Spark's and Flink's."""

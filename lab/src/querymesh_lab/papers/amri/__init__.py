@@ -1,0 +1,1 @@
+"""The adaptive multi-route index, § 9."""

@@ -1,0 +1,78 @@
+"""`querymesh reproduce amri`: the figures of AMRI § 9 on this engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.papers.amri import amri_figures
+from querymesh_lab.papers.amri import why as amri_why
+from querymesh_lab.papers.amri.amri_charts import results_by_time
+from querymesh_lab.papers.amri.amri_figures import ADAPTING
+from querymesh_lab.papers.amri.amri_lab import figure_9c
+from querymesh_lab.papers.amri.index_race import Race
+from querymesh_lab.papers.claim import Claim, Result
+from querymesh_lab.papers.qm import qm_lab as lab
+from querymesh_lab.papers.qm.qm import Reproduced
+
+Raced = tuple[Race, list[Result]]
+
+
+def figure_8(bench: Bench) -> Reproduced:
+    """8a, 8b, 8c: how patterns are counted, when, and what happens to rows stored already."""
+    found = _drawn("8a", amri_figures.assessments(bench))
+    found.add(_drawn("8b", amri_figures.schedules(bench)))
+    found.add(_drawn("8c", amri_figures.migrations(bench)))
+    return found
+
+
+def figure_9a(bench: Bench) -> Reproduced:
+    """9a: how many hash indices."""
+    return _drawn("9a", amri_figures.hash_counts(bench))
+
+
+def figure_9b(bench: Bench) -> Reproduced:
+    """9b: AMRI against the others, synthetic streams."""
+    return _drawn("9b", amri_figures.against_others(bench))
+
+
+def lab_data(bench: Bench) -> Reproduced:
+    """9c: the Lab data; says so where it is not there."""
+    folder = data_folder()
+    if folder is None or not lab.available(folder):
+        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+        claim = Claim("amri", "9c", "AMRI over fixed bitmap: results in a fixed time", 1.15)
+        return Reproduced([Result(claim, None, None, "no Lab data here")])
+    return _drawn("9c", figure_9c(bench, folder))
+
+
+def figure_10(bench: Bench) -> Reproduced:
+    """10a to 10e: by the number of query paths."""
+    found = _drawn("10a", amri_figures.constant(bench))
+    gains = {}
+    for name, figure in ADAPTING.items():
+        raced = amri_figures.adapting(bench, name)
+        gains[name] = raced[1][0].our_value or 0.0
+        found.add(_drawn(figure, raced))
+    found.results.append(amri_figures.trend(gains))
+    return found
+
+
+def why(bench: Bench) -> Reproduced:
+    """Beyond the paper: what makes AMRI look at more rows."""
+    return Reproduced(amri_why.results(bench))
+
+
+def _drawn(figure: str, raced: Raced) -> Reproduced:
+    return Reproduced(raced[1], [lambda: results_by_time(figure, raced[0])])
+
+
+FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+    "8": figure_8,
+    "9a": figure_9a,
+    "9b": figure_9b,
+    "9c": lab_data,
+    "10": figure_10,
+    "why": why,
+}

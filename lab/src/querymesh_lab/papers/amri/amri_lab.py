@@ -1,0 +1,106 @@
+"""AMRI's Figure 9c: readings of the Intel lab, four streams by place.
+
+Streams are the quarters of the floor (`bench/real_streams.py`). The paper asks for the same
+temperature, humidity and relative location, and has an attribute for each two streams::
+
+    nw --warmth-- ne        warmth   temperature in steps of 0.02 °C
+     |  \\ place /  |        damp     humidity in steps of 0.05 %
+    damp   X     damp       place    distance from the middle of the floor, east or west, in metres
+     |  / place \\  |
+    sw --warmth-- se
+
+With the grids of `bench join` (0.5 °C, 1 %) a window of 10,000 readings would match a thousand
+times. Time is the number of a reading in the order in which they came; a window of 40,000 of them
+holds 10,000 of each stream on average.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.query.bind.windowed_join import bind_join
+from querymesh.query.parse.query import query
+from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data.real_streams import PLACES, quarters
+from querymesh_lab.bench.joins.core_run import as_batches
+from querymesh_lab.papers.amri.amri_figures import against
+from querymesh_lab.papers.amri.index_race import Course, Race, course, race
+from querymesh_lab.papers.amri.index_rivals import (
+    FIGURE_10,
+    QUICK,
+    STEP_ROWS,
+    TRAINED,
+    TUPLES,
+    amri,
+    each_pattern,
+    fixed,
+    foreseen,
+    hash_name,
+    hashes,
+    own,
+    settings,
+)
+from querymesh_lab.papers.cbr.cbr_lab import readings
+from querymesh_lab.papers.claim import Result
+
+DEGREES, PERCENT, METRES = 0.02, 0.05, 1.0
+SHARED = {"warmth": ("nw ne", "sw se"), "damp": ("nw sw", "ne se"), "place": ("nw se", "ne sw")}
+WINDOW = 40_000
+
+
+def figure_9c(bench: Bench, folder: Path) -> tuple[Race, list[Result]]:
+    """AMRI against the fixed bitmap and the best number of hash indices."""
+    paper = settings(FIGURE_10, bench.quick)
+    counts = (3, 7) if bench.quick else (3, 5, 7)
+    others = [hashes(paper, n) for n in counts]
+    rivals = [fixed(), foreseen(), *others, each_pattern(), own(paper)]
+    found = race(bench, lab_course(folder, bench.quick), [amri(paper), *rivals])
+    return found, against(found, "9c", [hash_name(n) for n in counts], 1.15, 1.68)
+
+
+@cache
+def lab_course(folder: Path, quick: bool) -> Course:
+    """Trained on the first readings, run on the ones after them."""
+    by = QUICK if quick else 1
+    rows, window = 4 * TUPLES // by, WINDOW // by
+    taken = located(folder, 2 * rows)
+    training, streams = (as_batches(quarters(taken.slice(first, rows))) for first in (0, rows))
+    names = list(streams)
+    ids = ", ".join(f"{name}.id AS id_{name}" for name in names)
+    ranges = ", ".join(f"{n.upper()} {n} [RANGE {window} MICROSECONDS]" for n in names)
+    equal = " AND ".join(
+        f"{one}.{attribute} = {other}.{attribute}"
+        for attribute, pairs in SHARED.items()
+        for one, other in map(str.split, pairs)
+    )
+    schemas = {name.upper(): streams[name].schema for name in names}
+    join = bind_join(query(f"SELECT {ids} FROM {ranges} WHERE {equal}", time="ts"), schemas)
+    step_rows = 100 if quick else STEP_ROWS
+    return course("Lab data", join, training, streams, step_rows, TRAINED // by)
+
+
+def located(folder: Path, rows: int) -> pa.Table:
+    """The first readings, numbered by their order, on the grids, with where they were taken."""
+    lines = (folder / PLACES).read_text(encoding="utf-8").splitlines()
+    places = np.array([line.split() for line in lines], np.float64)
+    middle_x, middle_y = np.median(places[:, 1:], axis=0)
+    taken = readings(folder).slice(0, rows)
+    at = np.searchsorted(places[:, 0], np.asarray(taken.column("sensor")))
+    x, y = places[at, 1], places[at, 2]
+    return pa.table({
+        "ts": pa.array(np.arange(taken.num_rows), pa.timestamp("us")),
+        "warmth": _cells(taken.column("temperature"), DEGREES),
+        "damp": _cells(taken.column("humidity"), PERCENT),
+        "place": _cells(np.abs(x - middle_x), METRES),
+        "east": x >= middle_x,
+        "north": y >= middle_y,
+    })  # fmt: skip
+
+
+def _cells(values: npt.ArrayLike | pa.Array, step: float) -> npt.NDArray[np.int64]:
+    return np.floor(np.asarray(values) / step).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Content-based routing, § 6."""

@@ -1,0 +1,96 @@
+"""The courses that OM's figures are run on, and what is said where the trace is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.papers.claim import Claim, Result
+from querymesh_lab.papers.om import om_data
+from querymesh_lab.papers.om.om_data import (
+    QUICK_ROUNDS,
+    ROUNDS,
+    STRETCHES,
+    Alone,
+    Conversations,
+    Course,
+    Floats,
+    course,
+    stretch,
+)
+from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Followed
+
+TRIPLES = ((0, 1, 2), (3, 4, 5))
+"""Which stretches of the trace stand for TCP, UDP and SF."""
+
+Filter = Callable[[Floats], Floats]
+
+
+def as_it_came(of_trace: Floats) -> Floats:
+    """No filter."""
+    return of_trace
+
+
+def trace_folder() -> Path | None:
+    """Where the trace lies, if it is there."""
+    folder = data_folder()
+    return folder if om_data.available(folder) else None
+
+
+def rounds(bench: Bench) -> int:
+    """Ten minutes."""
+    return bench.rounds(ROUNDS, QUICK_ROUNDS)
+
+
+def no_trace(bench: Bench, figure: str, claims: Iterable[str]) -> list[Result]:
+    """Rows that say so."""
+    bench.log(f"  skipped: no DEC-PKT trace here; {DATA}=folder says where it is")
+    return [
+        Result(Claim("om", figure, claim, None, "%"), None, None, "no DEC-PKT trace here")
+        for claim in claims
+    ]
+
+
+def single_courses(
+    bench: Bench,
+    folder: Path,
+    filtered: Filter = as_it_came,
+    talk: Conversations | Alone | None = None,
+    stretches: int = STRETCHES,
+) -> list[Course]:
+    """Each of some stretches as the one stream of Q1; a quick run has the first."""
+    rates = filtered(om_data.rates(folder))
+    return [
+        course({SINGLE: stretch(rates, each, rounds(bench))}, talk or Conversations(), each)
+        for each in range(1 if bench.quick else stretches)
+    ]
+
+
+def join_courses(
+    bench: Bench,
+    folder: Path,
+    filtered: Filter = as_it_came,
+    talk: Conversations | Alone | None = None,
+    faster: Sequence[float] = (1.0, 1.0, 1.0),
+) -> list[Course]:
+    """Three stretches as the streams of Q2, some of them `faster`; a quick run has the first three.
+
+    Hosts are drawn each alone unless told, so that join selectivities stay (§ 4.4.2).
+    """
+    rates = filtered(om_data.rates(folder))
+    found = []
+    for seed, numbers in enumerate(TRIPLES[:1] if bench.quick else TRIPLES):
+        arrivals = {
+            stream: stretch(rates, number, rounds(bench)) * times
+            for stream, number, times in zip(STREAMS, numbers, faster, strict=True)
+        }
+        found.append(course(arrivals, talk or Alone(), seed))
+    return found
+
+
+def mean_details(found: Sequence[Followed]) -> dict[str, float]:
+    """The means over several runs."""
+    each = [one.details() for one in found]
+    return {name: sum(one[name] for one in each) / len(each) for name in each[0]}

@@ -1,0 +1,96 @@
+"""`querymesh reproduce qm`: the figures of QM § 6.2 on this engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.papers.claim import Claim, Result
+from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
+from querymesh_lab.papers.qm import qm_charts as charts
+from querymesh_lab.papers.qm import qm_lab as lab
+from querymesh_lab.papers.qm.rivals import QM, Subject
+from querymesh_lab.papers.qm.ten_way import SOURCE
+
+Drawing = Callable[[], dict[str, str]]
+
+
+@dataclass
+class Reproduced:
+    """The rows of some figures, and how to draw them: drawing needs an extra, so it comes last."""
+
+    results: list[Result] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+
+    def add(self, other: Reproduced) -> None:
+        """Put another figure's after these."""
+        self.results += other.results
+        self.drawings += other.drawings
+
+
+def figure_10(bench: Bench) -> Reproduced:
+    """10a, 10b, 10c: output rate, time a tuple, overhead."""
+    poisson = output_rate.measure(bench, output_rate.POISSON)
+    uniform = output_rate.measure(bench, output_rate.UNIFORM)
+    look_ups = output_rate.race_look_ups(bench, output_rate.LOOK_UPS)
+    varied = sensitivity.measure(bench, output_rate.POISSON)
+    overhead = output_rate.overhead_percent(poisson.race.last[QM].metrics)
+    return Reproduced(
+        output_rate.results(poisson, uniform, look_ups, varied),
+        [
+            lambda: charts.rates((poisson, uniform)),
+            lambda: charts.results_by_time(poisson),
+            lambda: charts.overhead(*overhead),
+        ],
+    )
+
+
+def figure_11a(bench: Bench) -> Reproduced:
+    """11a: results over time, the synthetic data with static partners."""
+    design = output_rate.LOOK_UPS
+    table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
+    subject = Subject(design.query(), SOURCE, table, design.partner_tables())
+    seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")
+    rows = over_time.results("11a", "Poisson", seen)
+    return Reproduced(rows, [lambda: charts.over_time("11a", seen)])
+
+
+def figure_11b(bench: Bench) -> Reproduced:
+    """11b: results over time, the Lab data; says so where it is not there."""
+    folder = data_folder()
+    if folder is None or not lab.available(folder):
+        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+        claim = Claim("qm", "11b", "Lab data: results by the end, QM over SP", None)
+        return Reproduced([Result(claim, None, None, "no Lab data here")])
+    subject = lab.subject(folder)
+    meshes = over_time.ready(subject, 4000)
+    bench.log(f"  Lab data: {meshes[QM].why}")
+    seen = over_time.watch(bench, subject, meshes, "Lab data")
+    rows = over_time.results("11b", "Lab data", seen)
+    return Reproduced(rows, [lambda: charts.over_time("11b", seen)])
+
+
+def figure_12(bench: Bench) -> Reproduced:
+    """12: search time."""
+    times = search_time.measure(bench)
+    return Reproduced(
+        search_time.results(times),
+        [lambda: charts.search_times(times.by_tuples, times.by_operators)],
+    )
+
+
+def figure_13(bench: Bench) -> Reproduced:
+    """13: start solutions."""
+    found = starts.measure(bench)
+    return Reproduced(starts.results(found), [lambda: charts.starts(found)])
+
+
+FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+    "10": figure_10,
+    "11a": figure_11a,
+    "11b": figure_11b,
+    "12": figure_12,
+    "13": figure_13,
+}

@@ -1,0 +1,1 @@
+"""The `querymesh` command."""

@@ -1,0 +1,157 @@
+"""Files on the command line: `Name=path` inputs, their formats, and modules with predicates."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from typer import BadParameter
+
+from querymesh.errors import QueryMeshError
+from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.optimize.shards.join_shards import join_cube, shard_count
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import Query
+from querymesh.query.predicate.predicate import Predicate
+from querymesh.spark.inputs import bind_inputs
+
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
+_OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
+
+
+def split_inputs(given: Iterable[str]) -> dict[str, str]:
+    """`Name=path` pairs, each name once."""
+    paths: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name.strip() and equals and path.strip()):
+            raise BadParameter(f"{text!r} is no input: write Name=path, as in Stock=stock.parquet")
+        if name.strip() in paths:
+            raise BadParameter(f"{name.strip()} is given twice")
+        paths[name.strip()] = path.strip()
+    return paths
+
+
+def read_file(spark: SparkSession, path: str) -> DataFrame:
+    """A file, or a directory of files, as a DataFrame; the format is told by its name."""
+    style = _format_of(path)
+    return spark.read.format(style).options(**_OPTIONS.get(style, {})).load(path)
+
+
+def stream_names(query: Query, data: Mapping[str, DataFrame]) -> set[str]:
+    """The relations that are streams, in lower case: those of a join, or the one source."""
+    bound, _ = bind_inputs(query, data)
+    if isinstance(bound, JoinQuery):
+        return {stream.name.lower() for stream in bound.streams}
+    return {bound.source.name.lower()}
+
+
+def spread_over(mesh: JoinMesh, data: Mapping[str, DataFrame], shards: int) -> JoinMesh:
+    """The mesh of a join as it will run on so many shards."""
+    bound, _ = bind_inputs(mesh.query, data)
+    assert isinstance(bound, JoinQuery)
+    count = shard_count(bound, shards, shards)
+    return replace(mesh, cube=join_cube(bound, count, mesh.rates))
+
+
+def as_stream(batch: DataFrame, path: str, files: int | None = None) -> DataFrame:
+    """The same directory as a stream of its files, so many a batch at most.
+
+    A stream needs its schema beforehand.
+    """
+    if not Path(path).is_dir():
+        raise QueryMeshError(f"{path} is a single file: --stream reads a directory of files")
+    style = _format_of(path)
+    reader = batch.sparkSession.readStream.format(style).options(**_OPTIONS.get(style, {}))
+    if files is not None:
+        reader = reader.option("maxFilesPerTrigger", files)
+    return reader.schema(batch.schema).load(path)
+
+
+def write_format(path: Path) -> str:
+    """The format that the name of an output asks for; a name without an ending means Parquet."""
+    if not path.suffix:
+        return "parquet"
+    return _known(path.suffix, str(path))
+
+
+def _format_of(path: str) -> str:
+    if "://" not in path and not Path(path).exists():
+        raise QueryMeshError(f"there is no file or directory {path}")
+    suffix = Path(path).suffix
+    if Path(path).is_dir() and suffix not in FORMATS:
+        inside = {
+            file.suffix
+            for file in Path(path).rglob("*")
+            if file.is_file() and file.name[0] not in "._"
+        }
+        if len(inside) != 1:
+            kinds = ", ".join(sorted(inside)) or "nothing"
+            raise QueryMeshError(
+                f"cannot tell the format of the directory {path}, which holds {kinds}: "
+                f"it must hold files of one kind: {', '.join(FORMATS)}"
+            )
+        suffix = inside.pop()
+    return _known(suffix, path)
+
+
+def _known(suffix: str, path: str) -> str:
+    if suffix not in FORMATS:
+        raise QueryMeshError(
+            f"cannot tell the format of {path} by its ending {suffix!r}: use {', '.join(FORMATS)}"
+        )
+    return FORMATS[suffix]
+
+
+def load_functions(name: str | None) -> dict[str, Predicate | Callable[..., Any]]:
+    """The predicates of a module or file: its `predicate` objects, and its dict `functions`."""
+    if name is None:
+        return {}
+    module = _module(name)
+    # Spark's Python workers cannot import this module: send what it defines, not its name.
+    cloudpickle.register_pickle_by_value(module)
+    found: dict[str, Predicate | Callable[..., Any]] = {
+        value.name: value for value in vars(module).values() if isinstance(value, Predicate)
+    }
+    listed = getattr(module, "functions", {})
+    if not isinstance(listed, dict):
+        raise QueryMeshError(
+            f"{name}: functions must be a dict of names, not {type(listed).__name__}"
+        )
+    found.update(listed)
+    if not found:
+        raise QueryMeshError(
+            f"{name} has no predicates: decorate a function with @querymesh.predicate, or give a "
+            "dict named functions"
+        )
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    path = Path(name)
+    try:
+        if path.suffix != ".py":
+            if "" not in sys.path:
+                sys.path.insert(0, "")
+            return importlib.import_module(name)
+        spec = importlib.util.spec_from_file_location(f"querymesh_functions_{path.stem}", path)
+        if not path.is_file() or spec is None or spec.loader is None:
+            raise QueryMeshError(f"there is no file {path}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    except QueryMeshError:
+        raise
+    except Exception as problem:
+        raise QueryMeshError(
+            f"cannot load {name}: {type(problem).__name__}: {problem}"
+        ) from problem

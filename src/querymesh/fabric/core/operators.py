@@ -1,0 +1,188 @@
+"""Operator modules: what stands at an index of the operator index array (QM § 5.1).
+
+A module takes a ruster and gives back rusters one step further along their route. It knows nothing
+of routes beyond popping the token, and nothing of other operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.errors import PredicateError
+from querymesh.fabric.core.lookup_table import LookupTable
+from querymesh.fabric.core.ruster import Ruster, in_parts
+from querymesh.query.evaluate import evaluate
+from querymesh.query.model import BoundQuery, Filter, Lookup
+from querymesh.query.predicate.predicate import Predicate
+
+MOST_ROWS = 1 << 17
+"""A look-up with large fan-out hands on at most so many rows at a time: memory stays bounded."""
+
+
+@dataclass
+class UserCalls:
+    """How user functions are called: `on_error` is "raise", or "drop" to count and drop the row.
+
+    A row on which a function raised is dropped whatever the expression around the call makes of its
+    NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them.
+    """
+
+    functions: Mapping[str, Predicate]
+    on_error: str = "raise"
+    _failed: npt.NDArray[np.bool_] | None = field(default=None, init=False)
+
+    def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
+        """One value per row of the function; under "drop", NULL where it raised."""
+        if self.on_error == "raise":
+            return predicate.apply(args, rows)
+        result, failed = predicate.apply_dropping(args, rows)
+        if failed.any():
+            self._failed = failed if self._failed is None else self._failed | failed
+        return result
+
+    def take_failed(self) -> npt.NDArray[np.bool_] | None:
+        """Of the rows just evaluated, those on which a function raised; None if on no row."""
+        failed, self._failed = self._failed, None
+        return failed
+
+    def mask(self, verdict: pa.Array, name: str) -> tuple[npt.NDArray[np.bool_], int]:
+        """Which rows a condition lets through, and on how many of the others a function raised."""
+        passed, failed = as_mask(verdict, name), self.take_failed()
+        return (passed, 0) if failed is None else (passed & ~failed, int(failed.sum()))
+
+    def forget_failed(self) -> None:
+        """Begin anew: an evaluation that did not come to its end may have left some."""
+        self._failed = None
+
+
+class Module(Protocol):
+    """An operator in the fabric."""
+
+    errors: int
+    """Rows dropped because a user's function raised on them, so far."""
+
+    comparisons: int
+    """Stored tuples looked at, so far."""
+
+    def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        """The rusters that come out; empty ones may be among them, and leave the fabric."""
+
+
+@dataclass
+class FilterModule:
+    """Keeps the rows for which the condition is true; NULL drops, as in SQL."""
+
+    operator: Filter
+    calls: UserCalls
+    errors: int = 0
+    comparisons: int = 0
+
+    def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        """One ruster in, one out."""
+        yield ruster.keep(self.verdict(ruster))
+
+    def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+        """Which rows of the ruster pass."""
+        first, *others = in_parts(self._verdict, ruster)
+        return np.concatenate([first, *others]) if others else first
+
+    def _verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+        self.calls.forget_failed()
+        verdict = evaluate(
+            self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
+        )
+        passed, errors = self.calls.mask(verdict, self.operator.name)
+        self.errors += errors
+        return passed
+
+
+@dataclass
+class LookupModule:
+    """Joins each row to its matches in a static table; several matches make several rows."""
+
+    operator: Lookup
+    table: LookupTable
+    calls: UserCalls
+    errors: int = 0
+    comparisons: int = 0
+
+    def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        """One ruster in; more than one out where the fan-out is large."""
+        yield from self.joined(ruster, *self.probe(ruster))
+
+    def probe(self, ruster: Ruster) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """For each row, where its matches start in the table's layout, and how many there are."""
+        keys = [
+            evaluate(key, ruster.column, len(ruster), self.calls.functions, self.calls)
+            for key in self.operator.probe_keys
+        ]
+        starts, counts = self.table.probe(keys)
+        if (failed := self.calls.take_failed()) is not None:
+            self.errors += int(failed.sum())
+            counts = np.where(failed, 0, counts)
+        return starts, counts
+
+    def joined(
+        self,
+        ruster: Ruster,
+        starts: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+    ) -> Iterator[Ruster]:
+        """The rows with their matches, at most MOST_ROWS at a time."""
+        for positions, matches in expand(starts, counts, MOST_ROWS):
+            joined = ruster.pick(positions)
+            found = {**joined.matches, self.operator.relation: self.table.rows(matches)}
+            yield Ruster(joined.window, joined.rows, joined.token, joined.leaf, found)
+
+
+def as_mask(verdict: pa.Array, name: str) -> npt.NDArray[np.bool_]:
+    """A condition's result as booleans; NULL is false."""
+    if not pa.types.is_boolean(verdict.type):
+        raise PredicateError(f"{name}: a condition gives booleans, but this gave {verdict.type}")
+    known = pc.fill_null(verdict, False) if verdict.null_count else verdict
+    return np.asarray(known, dtype=bool)
+
+
+def expand(
+    starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], most: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """For ranges [start, start + count): the range each element is of, and the elements.
+
+    At most `most` at a time, also within one range; at least one piece, though it be empty.
+
+    >>> for ranges, elements in expand(np.array([5, 0]), np.array([2, 1]), 2):
+    ...     print(ranges.tolist(), elements.tolist())
+    [0, 0] [5, 6]
+    [1] [0]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    if total <= most:
+        ranges = np.repeat(np.arange(len(counts)), counts)
+        yield ranges, np.arange(total) - (ends - counts - starts)[ranges]
+        return
+    for first in range(0, total, most):
+        place = np.arange(first, min(first + most, total))
+        ranges = np.searchsorted(ends, place, side="right")
+        yield ranges, place - (ends - counts)[ranges] + starts[ranges]
+
+
+def make_modules(
+    bound: BoundQuery, tables: Mapping[str, LookupTable], calls: UserCalls
+) -> tuple[Module, ...]:
+    """The modules of a query's operators, in the order of their indices from 1."""
+    made: list[Module] = []
+    for operator in bound.operators:
+        if isinstance(operator, Filter):
+            made.append(FilterModule(operator, calls))
+        else:
+            assert isinstance(operator, Lookup)
+            made.append(LookupModule(operator, tables[operator.relation], calls))
+    return tuple(made)

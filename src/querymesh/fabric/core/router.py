@@ -1,0 +1,124 @@
+"""Routers: who decides the route. `single` and `mesh` decide before a ruster sets out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from querymesh.classify.tree import leaves_of
+from querymesh.fabric.core.lottery import Lottery, Place, Seed
+from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.token import token_of
+from querymesh.mesh.mesh import Mesh
+from querymesh.stats.profile import Route
+
+
+class Heard:
+    """Hears what becomes of a ruster that was sent to an operator; this one does not listen.
+
+    `went_by` is what the decision was made by, `calls` how many routing calls it counts for.
+    """
+
+    went_by = ""
+    calls = 0
+
+    def out(self, piece: Ruster) -> None:
+        """A piece came out of the operator."""
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        """Nothing more will: how many tuples it was run on, how many came out, and its time."""
+
+
+class Router(Protocol):
+    """Splits a window into rusters, each with its route token, and resolves what it left open."""
+
+    version: int = 0
+    window: int | None = None
+    """Tuples classified together; None takes a batch as it comes."""
+    decides: bool = False
+    """Whether it is asked before every operator, also where the token leaves no choice."""
+
+    def rusters(self, window: Window) -> list[Ruster]:
+        """Every row of the window in exactly one ruster."""
+
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """The ruster, in parts if need be, each with its next operator on top of its token."""
+        return [ruster]
+
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Listen to what the operator chosen for a ruster, or a part of it, lets through."""
+        return Heard()
+
+    def routes(self) -> list[Route]:
+        """The routes that most tuples take, as far as it is known: for them state is laid out."""
+        return []
+
+
+class MeshRouter(Router):
+    """The online classifier of QM § 5.1: a window's tuples by leaf, each leaf with its route.
+
+    Leaves that share a route stay apart: what they do is counted apart. A mesh of one route has no
+    tests to make: its window is one ruster, and this is the `single` policy. Rusters smaller than
+    the mesh's `least_ruster` travel with the window's largest: any route gives the same result.
+    """
+
+    def __init__(self, mesh: Mesh, version: int = 0, seed: Seed = 0) -> None:
+        self.mesh = mesh
+        self.version = version
+        self.window = mesh.window
+        self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
+        self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
+
+    def rusters(self, window: Window) -> list[Ruster]:
+        """One ruster for each leaf that any row reaches."""
+        if len(self._tokens) == 1:
+            return [Ruster(window, np.arange(window.rows), self._tokens[0])]
+        reached = leaves_of(self.mesh.tree, window.batch.column, window.rows)
+        made = [
+            Ruster(window, rows, token, leaf)
+            for leaf, (rows, token) in enumerate(zip(reached, self._tokens, strict=True))
+            if len(rows)
+        ]
+        return _least(made, self.mesh.least_ruster)
+
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """Draw the next operator among those whose predecessors are done."""
+        choices = ruster.token.choices
+        ready = [k for k in choices if not self.mesh.operators[k - 1].after & set(choices)]
+        drawn = self.lottery.draw(_place(ruster), ready)
+        return [replace(ruster, token=ruster.token.choose(drawn))]
+
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Adjust the wheel the operator was drawn from."""
+        return _Wheel(self.lottery, _place(before), chosen.token.top)
+
+    def routes(self) -> list[Route]:
+        """Those of the leaves."""
+        return list(self.mesh.leaf_routes)
+
+
+class _Wheel(Heard):
+    def __init__(self, lottery: Lottery, place: Place, index: int) -> None:
+        self._lottery, self._place, self._index = lottery, place, index
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        if evaluated:
+            self._lottery.learn(self._place, self._index, evaluated, passed)
+
+
+def _place(ruster: Ruster) -> Place:
+    """Where a choice is made: the leaf, what there is to choose from, and the queries served."""
+    return ruster.leaf, frozenset(ruster.token.choices), ruster.token.serves
+
+
+def _least(rusters: list[Ruster], least: int) -> list[Ruster]:
+    small = [ruster for ruster in rusters if len(ruster) < least]
+    if not small or len(rusters) == 1:
+        return rusters
+    largest = max(rusters, key=len)
+    rest = [ruster for ruster in rusters if len(ruster) >= least and ruster is not largest]
+    joined = [largest, *(ruster for ruster in small if ruster is not largest)]
+    rows = np.sort(np.concatenate([ruster.rows for ruster in joined]))
+    return [*rest, replace(largest, rows=rows)]

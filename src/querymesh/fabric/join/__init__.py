@@ -1,0 +1,1 @@
+"""Windowed joins on the fabric: arrivals, states, and the probes between them."""

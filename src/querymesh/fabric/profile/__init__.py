@@ -1,0 +1,1 @@
+"""What operators do and cost, measured on samples and on this machine."""

@@ -1,0 +1,234 @@
+"""Profiling: run every operator on every sampled tuple, and time it (DESIGN § 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.lookup_table import LookupTable
+from querymesh.fabric.core.operators import Module
+from querymesh.fabric.core.ruster import Ruster
+from querymesh.fabric.core.tables import one_batch
+from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.profile.fan_out import Chain, Left, passed
+from querymesh.optimize.routes.best_route import written_route
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.expr import Expr, user_calls_of
+from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator, Probe
+from querymesh.stats.profile import Profile
+
+VISIBLE_SECONDS = 0.002
+"""A single timing shorter than this is repeated until its sum is this long."""
+
+LONG_SECONDS = 1.0
+"""An operator that took longer on the sample is not run on it again to tell outcomes apart."""
+
+FEW_ROWS = 50
+"""Fewer rows of one outcome than this say little about its cost."""
+
+WORK_SECONDS = 0.05
+"""A probe that took longer on the sample has so much to do that a visit's price is nothing."""
+
+FEWER, LEAST_SHARE, REPEATS = 8, 0.1, 7
+"""What a row costs a probe: beside all rows every so many-th is timed, at least this share of the
+mean is its own, and times are the least of so many."""
+
+WARM_UP_ROWS = 8
+LEAST_COST_US = 1e-4
+
+
+def profile_sample(
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable] | None = None,
+    on_error: str = "raise",
+) -> Profile:
+    """What each operator does with each row of the sample, and its cost on rows of each outcome.
+
+    An operator that must come after others (a guard, a look-up whose columns it reads) is run on
+    what those let through, and its outcome is rows out per row that reached it. A declared
+    `cost=` of a predicate replaces the measured time.
+    """
+    return profile_counted(bound, sample, tables, on_error)[0]
+
+
+def profile_counted(
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable] | None = None,
+    on_error: str = "raise",
+) -> tuple[Profile, int]:
+    """As `profile_sample`, and the evaluations it took: timing asks an operator more than once."""
+    fabric = Fabric(bound, tables, on_error)
+    return timed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
+
+
+def timed_profile(
+    bound: BoundQuery, asked: Sequence[Module], everything: Ruster, sample: pa.Table
+) -> tuple[Profile, int]:
+    """The outcomes and costs of these modules on all tuples of the sample, on no route yet."""
+    modules = tuple(map(Counted, asked))
+    order = written_route(bound.precedence)
+    chain = Chain(everything, modules, order)
+    outcomes = np.zeros((everything.window.rows, len(order)))
+    drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
+    for index in order:
+        operator = bound.operators[index - 1]
+        module = modules[index - 1]
+        after, seconds = _timed(module, chain.after(operator.after))
+        outcomes[:, index - 1] = after.outcomes
+        declared = declared_cost(operator, bound)
+        if declared is not None:
+            costs = declared, declared
+        elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
+            costs = _cost_by_outcome(module, after, seconds)
+        elif isinstance(operator, Probe):
+            costs = (_further_row_us(module, after, seconds),) * 2
+        else:
+            costs = (_us_a_row(seconds, after.asked),) * 2
+        drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
+    names = tuple(operator.name for operator in bound.operators)
+    profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
+    return profile, sum(module.evaluations for module in modules)
+
+
+def _everything(fabric: Fabric, sample: pa.Table) -> Ruster:
+    window = fabric.window(one_batch(sample))
+    return Ruster(window, np.arange(window.rows), RouteToken(()))
+
+
+class Counted:
+    """A module that counts the rows it is asked about."""
+
+    def __init__(self, module: Module) -> None:
+        self.errors = 0
+        self.comparisons = 0
+        self.evaluations = 0
+        self.clock: Callable[[], float] = getattr(module, "clock", perf_counter)
+        self._module = module
+
+    def process(self, ruster: Ruster) -> Iterator[Ruster]:
+        """As the module does."""
+        self.evaluations += len(ruster)
+        yield from self._module.process(ruster)
+
+
+def profile_outcomes(
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable] | None = None,
+    on_error: str = "raise",
+) -> tuple[Profile, int]:
+    """What each operator does with each row, run once and not timed; and the evaluations it took.
+
+    For a query that runs: its visits tell the costs, so those of this profile are not numbers.
+    """
+    fabric = Fabric(bound, tables, on_error)
+    return untimed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
+
+
+def untimed_profile(
+    bound: BoundQuery, modules: Sequence[Module], everything: Ruster, sample: pa.Table
+) -> tuple[Profile, int]:
+    """The outcomes of these modules on all tuples of the sample, and the evaluations it took."""
+    counted = tuple(map(Counted, modules))
+    order = written_route(bound.precedence)
+    chain = Chain(everything, counted, order)
+    outcomes = np.zeros((everything.window.rows, len(order)))
+    for index in order:
+        left = chain.after(bound.precedence[index - 1] | {index})
+        outcomes[:, index - 1] = left.outcomes
+    names = tuple(operator.name for operator in bound.operators)
+    unknown = np.full(len(order), np.nan)
+    profile = Profile(sample, names, bound.precedence, outcomes, unknown, unknown, _serves(bound))
+    return profile, sum(module.evaluations for module in counted)
+
+
+def _serves(bound: BoundQuery) -> tuple[int, ...]:
+    return bound.serves if isinstance(bound, SharedQuery) else ()
+
+
+def _cost_by_outcome(module: Module, after: Left, seconds: float) -> tuple[float, float]:
+    """The cost of a row that is dropped, and of one that passes, each timed apart.
+
+    Only their ratio is taken from the separate timings; their mean is what all rows together took.
+    """
+    asked = after.asked
+    passes = after.outcomes[asked.rows] > 0
+    parts = [asked.pick(np.flatnonzero(kept)) for kept in (~passes, passes)]
+    together = _us_a_row(seconds, asked)
+    if min(map(len, parts)) < FEW_ROWS:
+        return together, together
+    apart = [_us_a_row(_timed(module, replace(after, carried=part))[1], part) for part in parts]
+    mean = (apart[0] * len(parts[0]) + apart[1] * len(parts[1])) / len(asked)
+    return apart[0] * together / mean, apart[1] * together / mean
+
+
+def _further_row_us(module: Module, after: Left, seconds: float) -> float:
+    """What one more row costs a probe: the slope between all rows and some.
+
+    A visit of a state has a price of its own, as much as that of a thousand rows. It is a ruster's
+    (`calibrate_join.py`); counted again as its rows', it would make rows seem dear, and worth
+    sparing by more rusters than that pays for.
+    """
+    asked = after.asked
+    few = asked.pick(np.arange(0, len(asked), FEWER))
+    together = _us_a_row(seconds, asked)
+    if len(few) < FEW_ROWS or seconds > WORK_SECONDS:
+        return together
+    some_s, seconds = (_shortest(module, rows) for rows in (few, asked))
+    slope_us = 1e6 * (seconds - some_s) / (len(asked) - len(few))
+    return max(slope_us, LEAST_SHARE * together)
+
+
+def _shortest(module: Module, ruster: Ruster) -> float:
+    """The least time of several in which a probe takes a ruster's rows."""
+    clock = getattr(module, "clock", perf_counter)
+    best = float("inf")
+    for _ in range(REPEATS):
+        started = clock()
+        for _ in module.process(ruster):
+            pass
+        best = min(best, clock() - started)
+    return best
+
+
+def _us_a_row(seconds: float, ruster: Ruster) -> float:
+    return 1e6 * seconds / max(len(ruster), 1)
+
+
+def _timed(module: Module, before: Left) -> tuple[Left, float]:
+    """What an operator leaves, and the least time it took for the rows it was asked about."""
+    if len(before.carried):
+        few = before.carried.pick(np.arange(min(WARM_UP_ROWS, len(before.carried))))
+        for _ in module.process(few):  # the first call of a function may load a model
+            pass
+    after = passed(module, before)
+    best = spent = after.seconds
+    while len(after.asked) and spent < VISIBLE_SECONDS:
+        again = passed(module, replace(before, carried=after.asked)).seconds
+        best, spent = min(best, again), spent + again
+    return after, best
+
+
+def declared_cost(operator: Operator, bound: BoundQuery) -> float | None:
+    """The sum of the declared costs of the user functions an operator calls; None if none is.
+
+    A meeting of two joined relations is part of a probe, and costs nothing by itself.
+    """
+    if isinstance(operator, Meeting):
+        return LEAST_COST_US
+    exprs: tuple[Expr, ...] = ()
+    if isinstance(operator, Filter):
+        exprs = (operator.expr,)
+    elif isinstance(operator, Lookup):
+        exprs = operator.probe_keys
+    called = {name for expr in exprs for name in user_calls_of(expr)}
+    costs = [bound.query.functions[name].cost for name in called]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None

@@ -1,0 +1,276 @@
+"""Content-based routing (CBR): the Eddy that looks at the tuple before it decides (CBR § 4).
+
+A small share of the tuples profiles one operator after another; what they say about which attribute
+tells an operator's selectivity is `content_learning`'s. Every other tuple goes to the operator with
+the least expected selectivity *for its content*::
+
+    op1   W    .30                    a tuple with A in partition 2:   op1 .30   op2 .20   op3 .60
+    op2   S    A: .10 .20 .90                                          goes to op2
+    op3   W    .60
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from querymesh.classify.partitions import Codes, Partitions
+from querymesh.fabric.core.lottery import Seed
+from querymesh.fabric.core.router import Heard
+from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.profile.calibrate import calibrate
+from querymesh.fabric.routers.content_learning import Learning
+from querymesh.fabric.routers.eddy import (
+    NO_PAIR,
+    PAIR,
+    PLAIN,
+    PROFILED,
+    PROFILING,
+    EddyHeard,
+    EddyRouter,
+    no_window,
+)
+from querymesh.fabric.routers.estimates import Pair
+from querymesh.fabric.routers.routing import Routing
+from querymesh.query.model import Operator
+
+BESIDES = 2.0
+"""A ruster on its own way is also decided on and heard of: so many times what moving it takes."""
+
+
+class ContentRouter(EddyRouter):
+    """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
+
+    `attributes` are the source's columns that may be one. Leaf 0 are tuples that go where the
+    estimates send them; leaf 1 and up those that profile the first, second, … operator under way.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        routing: Routing,
+        attributes: Sequence[str],
+        own: frozenset[int] = frozenset(),
+        seed: Seed = 0,
+        visit_us: float = 0.0,
+    ) -> None:
+        super().__init__(operators, replace(routing, choice="least"), own, seed, visit_us)
+        self.partitions = Partitions()
+        self.learning = Learning(
+            self._profitable(), attributes, routing, self.estimates, self.partitions, self._merit
+        )
+        fixed = set(self.operators) - set(self.learning.operators)
+        self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
+        self._targets: list[int] = []
+        self._coded_of: Callable[[], Window | None] = no_window
+        self._coded: dict[tuple[Any, int], Codes] = {}
+
+    def _profitable(self) -> list[int]:
+        """The operators to profile: where it is asked to prune, those with a choice of place."""
+        if not self.routing.prune:
+            return self.operators
+        entries = [entry for entry in self._token.stack if not isinstance(entry, int)]
+        return sorted(
+            k
+            for entry in entries
+            for k in entry
+            if any(k not in self._after[j] and j not in self._after[k] for j in entry if j != k)
+        )
+
+    def rusters(self, window: Window) -> list[Ruster]:
+        """Most tuples in one ruster; apart from them those that profile an operator."""
+        if window.rows:
+            self.learning.advance(window.rows)
+        self._targets = self.learning.targets
+        slots = self._slots(window.rows)
+        leaves = range(PLAIN, PROFILED + len(self._targets))
+        made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
+        return [ruster for ruster in made if len(ruster)] or made[:1]
+
+    def _slots(self, rows: int) -> npt.NDArray[np.int64]:
+        """For each tuple its leaf: which of the targets it profiles, if any."""
+        slots = np.zeros(rows, np.int64)
+        if not self._targets:
+            return slots
+        draws = self._rng.random(1 if self.routing.together else rows)
+        drawn = np.floor(draws / self.learning.probability).astype(np.int64)
+        slots[:] = np.where(drawn < len(self._targets), PROFILED + drawn, PLAIN)
+        for number, target in enumerate(self._targets):
+            profiling = np.flatnonzero(slots == PROFILED + number)
+            if not self.routing.together:
+                slots[profiling[self.learning.wanted(target) :]] = PLAIN
+        return slots
+
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """Straight to the operator it profiles, or where its content says."""
+        target = self._target(ruster)
+        if target is not None:
+            return [self._sent(ruster, target)]
+        if self.routing.trial_by != "cost" or ruster.leaf != PLAIN:
+            return super().choose(ruster)
+        started = perf_counter()  # processor time is a call of the kernel, and may take longer
+        parts = super().choose(ruster)
+        self.learning.worked(1e6 * (perf_counter() - started))
+        return parts
+
+    def _target(self, ruster: Ruster) -> int | None:
+        """Where a ruster that profiles an operator has to go: to it, or to what must come before.
+
+        None if it has been there, or cannot get there yet.
+        """
+        profiled = self._profiled(ruster)
+        choices = ruster.token.choices or (ruster.token.top,)
+        if profiled is None or profiled not in choices:
+            return None
+        before = self._after[profiled] & set(choices)
+        ready = [k for k in sorted(before) if not self._after[k] & set(choices)]
+        return ready[0] if ready else profiled
+
+    def _profiled(self, ruster: Ruster) -> int | None:
+        slot = ruster.leaf - PROFILED
+        return self._targets[slot] if 0 <= slot < len(self._targets) else None
+
+    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
+        """By the content: what each operator is expected to drop of each tuple."""
+        pairs = self.estimates.pairs
+        if not any(k in pairs for k in ready):
+            return super()._decided(ruster, ready)
+        if self.routing.together:
+            means = [float(np.mean(self._expected(ruster, k))) for k in ready]
+            together = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
+            return [self._sent(ruster, ready[int(np.argmax(together))])]
+        rows = len(ruster)
+        merits = np.empty((len(ready), rows))
+        for place, k in enumerate(ready):
+            merits[place] = self._merit(self._expected(ruster, k), k)
+        chosen = np.argmax(merits, axis=0)
+        if self.routing.apart and self.routing.by_cost:
+            chosen = self._worth_it(ready, merits, chosen)
+        return self._grouped(ruster, ready, chosen)
+
+    def _worth_it(
+        self, ready: list[int], merits: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The choice, but the common one for tuples that together save less than a ruster takes.
+
+        A tuple that goes to k before j, and not the other way round, saves c_j · c_k · (m_k - m_j)
+        with costs c and merits m: what the first drops, the second need not look at.
+        """
+        common = int(np.argmax(merits.sum(axis=1)))
+        costs = np.array([self.estimates.cost(k) for k in ready])
+        better = merits[chosen, np.arange(len(chosen))] - merits[common]
+        saved_us = np.bincount(chosen, better * costs[chosen] * costs[common], minlength=len(ready))
+        price_us = self.estimates.visit_us + BESIDES * calibrate().ruster_us
+        return np.where(saved_us[chosen] < price_us, common, chosen)
+
+    def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
+        """The selectivity to expect of each tuple: S by its partition, else W."""
+        place = ruster.token.place
+        column = self.estimates.column_at(index, place)
+        if column is None:
+            return np.asarray(self.estimates.selectivity_at(index, place))
+        pair = self.estimates.pairs[index]
+        return column[self.codes(ruster.window, pair)[ruster.rows]]
+
+    def codes(self, window: Window, pair: Pair) -> Codes:
+        """The partitions of a window's tuples; computed once for each attribute."""
+        if self._coded_of() is not window:
+            self._coded_of = weakref.ref(window)
+            self._coded = {}
+        key = pair.attributes, pair.count
+        if key not in self._coded:
+            self._coded[key] = self.partitions.codes(*key, window.batch.column)
+        return self._coded[key]
+
+    def went_by(self, chosen: Ruster) -> str:
+        """Profiling, or the attribute by which the operator is known."""
+        index = chosen.token.top
+        if self._profiled(chosen) == index:
+            return PROFILING
+        pair = self.estimates.pairs.get(index)
+        return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
+
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Listen also to which tuples came out."""
+        return _ContentHeard(self, chosen)
+
+    def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
+        """Update W, and note the work."""
+        super().learn(chosen, passed, seconds)
+        if chosen.leaf == PLAIN:
+            index, rows = chosen.token.top, len(chosen)
+            if chosen.token.ahead == self._token.ahead:
+                self.learning.set_out(rows)
+            self.learning.visited(index, rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was learned, as plain numbers and texts."""
+        ranges = {name: list(ends) for name, ends in self.partitions.ranges.items()}
+        return {**super().to_json(), "ranges": ranges, "learning": self.learning.to_json()}
+
+    def resume(self, stored: Mapping[str, Any]) -> None:
+        """Go on from what was learned elsewhere, a sample under way included."""
+        super().resume(stored)
+        self.partitions.ranges.clear()
+        self.partitions.ranges.update({n: (e[0], e[1]) for n, e in stored["ranges"].items()})
+        self.learning.resume(stored["learning"])
+
+
+class _ContentHeard(EddyHeard):
+    """Counts what came out by partition, and for a profiling tuple one by one."""
+
+    def __init__(self, router: ContentRouter, chosen: Ruster) -> None:
+        super().__init__(router, chosen)
+        self._content = router
+        self._pair = router.estimates.pairs.get(chosen.token.top)
+        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
+        self._profiles = self.went_by == PROFILING
+        self._out: npt.NDArray[np.int64] | None = None
+
+    def out(self, piece: Ruster) -> None:
+        """A piece came out: which tuples are in it."""
+        if self._profiles:
+            counts = np.bincount(piece.rows, minlength=piece.window.rows)
+        elif self._codes is not None and self._pair is not None:
+            size = len(self._pair.selectivity)
+            counts = np.bincount(self._codes[piece.rows], minlength=size)
+        else:
+            return
+        self._out = counts if self._out is None else self._out + counts
+
+    def _came_out(self, size: int) -> npt.NDArray[np.int64]:
+        return np.zeros(size, np.int64) if self._out is None else self._out
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        """Update S, or the sample."""
+        super().done(evaluated, passed, seconds)
+        chosen, index = self._chosen, self._chosen.token.top
+        window = chosen.window
+        if self._profiles:
+            arrived = np.bincount(chosen.rows, minlength=window.rows)
+            rows = np.flatnonzero(arrived)
+            outcome = self._came_out(window.rows)[rows] / arrived[rows]
+            asked = window.batch.select(list(self._content.learning.attributes))
+            self._content.learning.sampled(index, asked.take(rows), outcome)
+            if self._pair is not None and self._codes is not None:
+                size = len(self._pair.selectivity)
+                self._content.estimates.add_content(
+                    index,
+                    chosen.token.place,
+                    np.bincount(self._codes[rows], minlength=size),
+                    np.bincount(self._codes[rows], weights=outcome, minlength=size),
+                )
+        elif self._codes is not None and self._pair is not None:
+            size = len(self._pair.selectivity)
+            self._content.estimates.add_content(
+                index,
+                chosen.token.place,
+                np.bincount(self._codes[chosen.rows], minlength=size),
+                self._came_out(size),
+            )

@@ -1,0 +1,348 @@
+"""The optimization step of Content-Learns (CBR § 4.1): which attribute tells what an operator does.
+
+Operators take turns. One is profiled until its sample is complete; if an attribute says enough
+about it, the pair is tried, and kept if tuples then cost less to process::
+
+    profile O1 ──> best attribute ──> try the pair ──> keep or drop ──> profile O2 ──> ...
+     the pair of O1           │
+     is not in use            └── none says enough ──────────────────>
+
+Beyond the paper, each off in `PAPER`: several operators at once, and P, |R| and d that follow what
+is found. While nothing changes for a whole round P is halved; an operator whose pair failed, or for
+which none was found, asks for a larger sample; d grows with the values of the attributes in use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.classify.partitions import Attributes, Partitions
+from querymesh.fabric.routers.content_record import Event, Rate, gains_from_json, gains_to_json
+from querymesh.fabric.routers.content_sample import Candidate, Sample, distinct_values, left_out
+from querymesh.fabric.routers.estimates import Estimates, Pair
+from querymesh.fabric.routers.routing import Routing
+
+KEPT_EVENTS = 500
+STORED_EVENTS = 100
+"""Of the events, so many travel with the state."""
+
+LEAST_PROBABILITY = 0.005
+MOST_SAMPLE = 600
+MOST_PARTITIONS = 96
+PATIENCE = 10
+"""A turn that takes so many times as long as it should is over: hardly a tuple gets there."""
+
+CLEAR = 3.0
+"""An operator whose merit is that many times better, or worse, than all others' keeps its place."""
+
+
+@dataclass
+class Learning:
+    """Whose turn it is, and what was found so far."""
+
+    operators: Sequence[int]
+    attributes: Sequence[str]
+    routing: Routing
+    estimates: Estimates
+    partitions: Partitions
+    merit: Callable[[Any, int], Any]
+    rows: int = 0
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Attributes that are not tried, and why."""
+    pruned: dict[int, str] = field(default_factory=dict)
+    """Operators that are not profiled in this round, and why."""
+
+    def __post_init__(self) -> None:
+        self.probability = self.routing.probability
+        self.sample_size = self.routing.sample
+        self.partition_count = self.routing.partitions
+        self._turn = 0
+        self._changed = True
+        self._samples: dict[int, Sample] = {}
+        self._trial: dict[int, Pair] = {}
+        self._found: dict[int, tuple[Candidate, ...]] = {}
+        self._before: dict[int, Pair] = {}
+        self._alike: set[int] = set()
+        """Operators whose last sample found no attribute that says enough."""
+        self._rate = Rate()
+        self._usual = Rate()
+        self._began = 0
+        self._next()
+
+    @property
+    def targets(self) -> list[int]:
+        """The operators being profiled."""
+        return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
+
+    def wanted(self, index: int) -> int:
+        """How many more tuples an operator's sample needs."""
+        return max(0, self.sample_size - self._samples[index].rows)
+
+    def sampled(self, index: int, batch: pa.RecordBatch, outcomes: Any) -> None:
+        """Tuples went to an operator first, and this is what it made of them."""
+        if index in self._samples:
+            self._samples[index].add(batch, outcomes)
+
+    def worked(self, us: float) -> None:
+        """Routing tuples that are not profiled took so long; counts where trials go by cost."""
+        if self.routing.trial_by == "cost":
+            self._rate.work += us
+
+    def visited(self, index: int, rows: int) -> None:
+        """Tuples that are not profiled have gone through an operator."""
+        self._rate.visits[index] += rows
+
+    def _visit_cost(self, index: int) -> float:
+        return self.estimates.cost(index) if self.routing.trial_by == "cost" else 1.0
+
+    def advance(self, rows: int) -> None:
+        """Before a chunk of so many tuples: is it the next one's turn?"""
+        if self._trial and self._rate.rows >= self.routing.trial_rows:
+            self._judge()
+        elif self._samples and (not self.targets or self._waited > PATIENCE):
+            self._evaluate()
+        elif not self._samples and not self._trial and self._waited >= 1:
+            self._next()
+        self.rows += rows
+
+    @property
+    def _waited(self) -> float:
+        """How long the turn lasts, by how many tuples a sample takes if all of them get there."""
+        least = self.routing.chunk if self.routing.together else 1
+        return (self.rows - self._began) * self.probability / max(self.sample_size, least)
+
+    def set_out(self, rows: int) -> None:
+        """So many tuples that are not profiled have met their first operator."""
+        self._rate.rows += rows
+
+    def _next(self) -> None:
+        """The turn of the next operators; their pairs are not used meanwhile."""
+        chosen: list[int] = []
+        affordable = int(self.routing.budget / self.probability + 1e-9)
+        at_once = min(self.routing.at_once, max(affordable, 1))
+        if self.routing.all_at_first and self._turn == 0:
+            at_once = len(self.operators)  # nothing is known yet: no order is worth keeping
+        for _ in self.operators:
+            index = self.operators[self._turn % len(self.operators)]
+            self._turn += 1
+            if self._turn % len(self.operators) == 0:
+                self._end_round()
+            if self.routing.prune and (reason := self._settled(index)):
+                if self.pruned.get(index) != reason:
+                    self.events.append(Event(self.rows, index, "pruned", reason=reason))
+                self.pruned[index] = reason
+                continue
+            self.pruned.pop(index, None)
+            chosen.append(index)
+            if len(chosen) == min(at_once, len(self.operators)):
+                break
+        self._samples = {index: Sample() for index in chosen}
+        self._before = {}
+        for index in chosen:
+            pair = self.estimates.pairs.get(index)
+            if pair is not None:
+                self._before[index] = pair
+            if not self.routing.keep_pairs:
+                self.estimates.pairs.pop(index, None)
+        self._rate = Rate()
+        self._began = self.rows
+
+    def _evaluate(self) -> None:
+        """The samples are complete: which attribute says most?"""
+        self._usual, self._rate, self._trial = self._rate, Rate(), {}
+        for index, sample in self._samples.items():
+            if sample.rows < self.sample_size:
+                self._note(index, "none", reason="too few tuples get there")
+                continue
+            names = self._tried(sample)
+            self._widen(names, sample)
+            found = sample.candidates(
+                names,
+                self.partition_count,
+                self.partitions,
+                self.routing.attribute_sets,
+                self.routing.evidence,
+            )
+            self._found[index] = tuple(found[:3])
+            if found and found[0].gain > self.routing.threshold:
+                self._tag(index, sample, found[0])
+            else:
+                if index in self._before:
+                    self._changed = True
+                self.estimates.pairs.pop(index, None)
+                self._alike.add(index)
+                if sample.outcome().var() > 0:
+                    self._ask_more()
+                self._note(index, "none")
+        self._samples = {}
+        if not self._trial:
+            self._next()
+
+    def _ask_more(self) -> None:
+        """A sample that told too little, or something wrong, was too small."""
+        if self.routing.tune:
+            self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
+
+    def _widen(self, names: Sequence[str], sample: Sample) -> None:
+        """Ranges follow the values that were seen, and what is known by range follows them."""
+        before = Partitions(dict(self.partitions.ranges))
+        for name in names:
+            self.partitions.see(name, sample.column(name))
+        for pair in self.estimates.pairs.values():
+            pair.move(self.partitions, before)
+        for index, pair in self._before.items():
+            if pair is not self.estimates.pairs.get(index):
+                pair.move(self.partitions, before)
+
+    def _tried(self, sample: Sample) -> list[str]:
+        """The attributes worth trying; the others are noted with the reason."""
+        if not self.routing.prune:
+            return [n for n in self.attributes if left_out(n, sample.column(n).slice(0, 1)) is None]
+        for name in self.attributes:
+            reason = left_out(name, sample.column(name))
+            if reason is None:
+                self.left_out.pop(name, None)
+            else:
+                self.left_out[name] = reason
+        return [name for name in self.attributes if name not in self.left_out]
+
+    def _tag(self, index: int, sample: Sample, best: Candidate) -> None:
+        self._alike.discard(index)
+        arrived, passed = sample.matrices(best.attributes, self.partition_count, self.partitions)
+        column = self.estimates.column_of(index, arrived, passed)
+        pair = Pair(best.attributes, self.partition_count, column, best.gain, on_trial=True)
+        former = self.estimates.pairs.get(index)
+        if former is not None and former.attributes == best.attributes:
+            # Kept in use while profiled: there is nothing else to compare it with.
+            former.gain = best.gain
+            self._note(index, "kept", best.attributes, "as before")
+        else:
+            self.estimates.pairs[index] = pair
+            self._trial[index] = pair
+        if self.routing.tune:
+            self._tune_partitions(sample, best.attributes)
+
+    def _judge(self) -> None:
+        """The trial is over: did tuples cost less with the pairs than before?"""
+        now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
+        helped = self._usual.rows == 0 or now < usual * (1 + self._by_chance())
+        for index, pair in self._trial.items():
+            pair.on_trial = False
+            former = self._before.get(index)
+            if helped:
+                self._changed |= former is None or former.attributes != pair.attributes
+            else:
+                self._changed |= former is not None
+                self.estimates.pairs.pop(index, None)
+                if former is not None and self.routing.keep_pairs:
+                    self.estimates.pairs[index] = former
+                self._ask_more()
+            rates = f"{now:.4g} a tuple, {usual:.4g} without"
+            self._note(index, "kept" if helped else "dropped", pair.attributes, rates)
+        self._trial = {}
+        self._next()
+
+    def _by_chance(self) -> float:
+        """By how much two rates may differ by chance, as a share of the rate.
+
+        What one tuple costs varies about as much as it is. Without this a pair that helps a little
+        is dropped as often as not.
+        """
+        error = math.sqrt(1 / max(1, self._rate.rows) + 1 / max(1, self._usual.rows))
+        return self.routing.trial_noise * error
+
+    def _note(
+        self, index: int, decision: str, attributes: Attributes = (), reason: str = ""
+    ) -> None:
+        gains = self._found.pop(index, ())
+        self.events.append(Event(self.rows, index, decision, attributes, gains, reason))
+
+    def _end_round(self) -> None:
+        """Everybody had a turn: profile less where nothing changes, as at first where it does."""
+        if self.routing.tune:
+            base = self.routing.probability
+            halved = max(self.probability / 2, min(LEAST_PROBABILITY, base))
+            self.probability = base if self._changed else halved
+        self._changed = False
+
+    def _tune_partitions(self, sample: Sample, attributes: Attributes) -> None:
+        """Twice the partitions for an attribute with more values, half for one with fewer."""
+        values = distinct_values(sample.column(attributes[0]))
+        if values > 0.8 * self.partition_count:
+            self.partition_count = min(2 * self.partition_count, MOST_PARTITIONS)
+        elif values < self.partition_count // 4:
+            self.partition_count = max(self.partition_count // 2, 2)
+
+    def _settled(self, index: int) -> str | None:
+        """Why an operator's place does not depend on the tuple, if it does not (CBR § 4.4)."""
+        if any(self.estimates.seen.get(k, 0) < self.routing.sample for k in self.operators):
+            return None
+        if index not in self.estimates.pairs and index not in self._alike:
+            return None  # its overall selectivity may be the mean of very different ones
+        least, most = self._merits(index)
+        others = [self._merits(k) for k in self.operators if k != index]
+        if least > 0 and least > CLEAR * max(high for _, high in others):
+            return "always first: far better than all others"
+        if most < min(low for low, _ in others) / CLEAR and min(low for low, _ in others) > 0:
+            return "always last: far worse than all others"
+        return None
+
+    def _merits(self, index: int) -> tuple[float, float]:
+        """The least and greatest merit of an operator, over the partitions of its attribute."""
+        pair = self.estimates.pairs.get(index)
+        values = [self.estimates.selectivity(index)] if pair is None else pair.selectivity
+        merits = np.asarray(self.merit(values, index))
+        return float(merits.min()), float(merits.max())
+
+    def to_json(self) -> dict[str, Any]:
+        """All that a restart goes on with, samples and trials under way included."""
+        return {
+            "rows": self.rows,
+            "probability": self.probability,
+            "sample_size": self.sample_size,
+            "partition_count": self.partition_count,
+            "turn": self._turn,
+            "changed": self._changed,
+            "samples": {str(index): sample.to_json() for index, sample in self._samples.items()},
+            "rate": self._rate.to_json(),
+            "usual": self._usual.to_json(),
+            "began": self._began,
+            "before": {str(index): pair.to_json() for index, pair in self._before.items()},
+            "found": {str(index): gains_to_json(found) for index, found in self._found.items()},
+            "events": [event.to_json() for event in list(self.events)[-STORED_EVENTS:]],
+            "alike": sorted(self._alike),
+            "left_out": dict(self.left_out),
+            "pruned": {str(index): reason for index, reason in self.pruned.items()},
+        }
+
+    def resume(self, stored: Mapping[str, Any]) -> None:
+        """Go on from `to_json`; the estimates are given apart."""
+        self.rows = int(stored["rows"])
+        if self.routing.tune:  # else they are as the settings have them now
+            self.probability = float(stored["probability"])
+            self.sample_size = int(stored["sample_size"])
+            self.partition_count = int(stored["partition_count"])
+        self._turn = int(stored["turn"])
+        self._changed = bool(stored["changed"])
+        self._samples = {int(k): Sample.from_json(each) for k, each in stored["samples"].items()}
+        self._rate, self._usual = (Rate.from_json(stored[name]) for name in ("rate", "usual"))
+        self._began = int(stored["began"])
+        self._before = {int(k): Pair.from_json(pair) for k, pair in stored["before"].items()}
+        for index, pair in self.estimates.pairs.items():
+            if index in self._before and not pair.on_trial:
+                self._before[index] = pair  # still in use, and learning
+        self._trial = {k: pair for k, pair in self.estimates.pairs.items() if pair.on_trial}
+        self._found = {int(k): gains_from_json(each) for k, each in stored["found"].items()}
+        self.events.clear()
+        self.events.extend(Event.from_json(each) for each in stored["events"])
+        self._alike = {int(index) for index in stored["alike"]}
+        self.left_out = dict(stored["left_out"])
+        self.pruned = {int(index): reason for index, reason in stored["pruned"].items()}

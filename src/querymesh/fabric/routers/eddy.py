@@ -1,0 +1,203 @@
+"""The Eddy as a router: before each operator, each tuple's next one is decided anew (CBR § 4.2).
+
+A tuple's decision depends on which operators are behind it and, for `cbr`, on the partitions its
+attributes fall into. Tuples that share these are decided together, and those that go to the same
+operator travel as one ruster::
+
+    chunk of 1,000 ──> choose ──> 700 to op2 ──> 90 pass ──> choose ──> 60 to op1, 30 to op3 ...
+                              └─> 300 to op1 ──> 20 pass ──> choose ──> ...
+
+Estimates are updated as outcomes arrive; a chunk of one tuple is the paper's Eddy to the letter.
+Routing calls are counted as the paper counts them, one for each tuple and decision; a chunk that
+travels together is one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from querymesh.fabric.core.lottery import Seed
+from querymesh.fabric.core.router import Heard, Router
+from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.routers.estimates import Estimates
+from querymesh.fabric.routers.routing import Routing
+from querymesh.index.store.stem import Stem
+from querymesh.query.model import Lookup, Meeting, Operator, Probe
+from querymesh.stats.profile import Route
+
+LEAST_SELECTIVITY = 0.01
+"""In the lottery, an operator that passes nothing has the chance of one that passes this share."""
+
+PLAIN, PROFILED = 0, 1
+"""Leaves: tuples that go where the estimates send them, and those that profile an operator."""
+
+NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
+"""What a routing call went by."""
+
+
+class EddyRouter(Router):
+    """Source-based routing (SBR): all tuples go by the operators' overall selectivities.
+
+    `own` are operators that must all come before the others: conditions on a join's own stream.
+    `visit_us` is what one more ruster at an operator takes, however few its tuples.
+    """
+
+    decides = True
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        routing: Routing,
+        own: frozenset[int] = frozenset(),
+        seed: Seed = 0,
+        visit_us: float = 0.0,
+    ) -> None:
+        self.routing = routing
+        self.window = routing.chunk
+        self.estimates = Estimates(routing.memory, visit_us=visit_us, placed=routing.by_place)
+        self._rng = np.random.default_rng(seed)
+        # Meetings take no visit: the second of two probes sees to their condition.
+        routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
+        self._after = {index: op.after & routed.keys() for index, op in routed.items()}
+        self._probed = {k: op.relation for k, op in routed.items() if isinstance(op, Probe)}
+        self.estimates.multiplying = frozenset(
+            k for k, op in routed.items() if isinstance(op, Probe | Lookup)
+        )
+        self._sized: Callable[[], Window | None] = no_window
+        parts = (own & routed.keys(), routed.keys() - own)
+        self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
+
+    @property
+    def operators(self) -> list[int]:
+        """The operators it routes to."""
+        return sorted(self._after)
+
+    def rusters(self, window: Window) -> list[Ruster]:
+        """All tuples at the beginning, everything open."""
+        return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
+
+    def choose(self, ruster: Ruster) -> list[Ruster]:
+        """The tuples by the operator that each goes to next."""
+        if self.estimates.placed and ruster.window is not self._sized():
+            self._resize(ruster.window)
+        choices = ruster.token.choices or (ruster.token.top,)
+        ready = [k for k in choices if not self._after[k] & set(choices)]
+        if len(ready) == 1:
+            return [self._sent(ruster, ready[0])]
+        if self.routing.choice == "lottery":
+            return self._grouped(ruster, ready, self._drawn(ruster, ready))
+        return self._decided(ruster, ready)
+
+    def _resize(self, window: Window) -> None:
+        """What probes pass follows the size of the states they look at."""
+        self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
+        for index, relation in self._probed.items():
+            if isinstance(state := window.tables.get(relation), Stem):
+                self.estimates.resize(index, state.rows)
+
+    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
+        """By the estimates: the same for all tuples."""
+        place = ruster.token.place
+        merits = [self._merit(self.estimates.selectivity_at(k, place), k) for k in ready]
+        return [self._sent(ruster, ready[int(np.argmax(merits))])]
+
+    def _merit(self, selectivity: npt.ArrayLike, index: int) -> npt.NDArray[np.float64]:
+        """What an operator drops, by its cost where costs count; negative where it multiplies."""
+        dropped = 1.0 - np.asarray(selectivity, np.float64)
+        return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
+
+    def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
+        """A chance inverse to the selectivity, tuple by tuple or once for all."""
+        rows, place = len(ruster), ruster.token.place
+        passing = [self.estimates.selectivity_at(k, place) for k in ready]
+        known = [max(share, LEAST_SELECTIVITY) for share in passing]
+        costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
+        weights = 1.0 / np.array(known) / np.array(costs)
+        draws = 1 if self.routing.together else rows
+        drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
+        return np.broadcast_to(drawn, rows) if self.routing.together else drawn
+
+    def _grouped(
+        self, ruster: Ruster, ready: list[int], chosen: npt.NDArray[np.int64]
+    ) -> list[Ruster]:
+        """A ruster in parts, by the number in `ready` that was chosen for each of its tuples."""
+        first = int(chosen[0]) if len(chosen) else 0
+        if (chosen == first).all():
+            return [self._sent(ruster, ready[first])]
+        return [
+            self._sent(_part(ruster, np.flatnonzero(chosen == number)), ready[number])
+            for number in np.unique(chosen).tolist()
+        ]
+
+    def _sent(self, ruster: Ruster, index: int) -> Ruster:
+        if not ruster.token.choices:
+            return ruster
+        return replace(ruster, token=ruster.token.choose(index))
+
+    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+        """Listen to what becomes of the tuples sent to an operator."""
+        return EddyHeard(self, chosen)
+
+    def went_by(self, chosen: Ruster) -> str:
+        """What a ruster was sent to the operator on top of its token by."""
+        return NO_PAIR
+
+    def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
+        """Tuples have gone through the operator on top of their token."""
+        token = chosen.token
+        self.estimates.add(token.top, token.place, len(chosen), passed, seconds)
+
+    def routes(self) -> list[Route]:
+        """The one that tuples take who go by no attribute."""
+        route: list[int] = []
+        token = self._token
+        while token.ahead:
+            choices = token.choices or (token.top,)
+            ready = sorted(k for k in choices if not self._after[k] & set(choices))
+            known = [self.estimates.selectivity_at(k, token.place) for k in ready]
+            merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
+            route.append(ready[int(np.argmax(merits))])
+            token = (token.choose(route[-1]) if token.choices else token).pop()
+        return [tuple(route)]
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was learned, as plain numbers and texts."""
+        return {"estimates": self.estimates.to_json()}
+
+    def resume(self, stored: Mapping[str, Any]) -> None:
+        """Go on from what was learned elsewhere."""
+        self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
+
+
+class EddyHeard(Heard):
+    """Tells the router what came of one visit."""
+
+    def __init__(self, router: EddyRouter, chosen: Ruster) -> None:
+        self.went_by = router.went_by(chosen)
+        self.calls = 1 if router.routing.together else len(chosen)
+        self._router = router
+        self._chosen = chosen
+
+    def done(self, evaluated: int, passed: int, seconds: float) -> None:
+        """The visit is over."""
+        self._router.learn(self._chosen, passed, seconds)
+
+
+def no_window() -> None:
+    """In place of a reference to a window, where there was none yet."""
+
+
+def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
+    return choice if len(choice) > 1 else choice[0]
+
+
+def _part(ruster: Ruster, positions: npt.NDArray[np.int64]) -> Ruster:
+    """Some of a ruster's tuples, no step further."""
+    return replace(ruster.pick(positions), token=ruster.token)

@@ -1,0 +1,1 @@
+"""The inner loops, compiled, each with the numpy version it must equal."""

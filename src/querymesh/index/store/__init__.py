@@ -1,0 +1,1 @@
+"""Stored rows and how they are found: partitions, indices, and the STeM over them."""

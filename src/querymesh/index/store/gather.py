@@ -1,0 +1,139 @@
+"""Columns of rows that lie in many partitions, in the order asked for.
+
+Row ids are sorted by partition once; each column is then taken from one partition after the other
+and put where it belongs::
+
+    rows    [ 7 2 9 1 ]     bases [ 0 5 10 ]: ids from 0 are of the first partition, from 5 of the
+    place   [ 1 3   0 2 ]   next; the rows at places 1 and 3 are of the first, 0 and 2 of the second
+    local   [ 2 1   2 4 ]   and have these numbers in them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querymesh.errors import StateError
+from querymesh.index.kernels import kernels
+from querymesh.index.store.codes import Ints
+from querymesh.index.store.stored import NO_INTS
+
+Integers = npt.NDArray[Any]
+
+
+class Gather:
+    """Some rows, by id, of partitions whose first ids are `bases` (and the end of the last)."""
+
+    def __init__(self, rows: Ints, bases: Ints) -> None:
+        self._size = len(rows)
+        self._local, self._place, self._begins, known = kernels.by_partition(rows, bases)
+        if not known:
+            raise StateError(
+                f"row ids beyond the {int(bases[-1])} rows of the state: ids hold only until rows "
+                "are inserted, evicted or merged; gather before that"
+            )
+        self._grouped = len(self._place) == 0
+
+    def _parts(self) -> Iterator[tuple[int, slice]]:
+        """The partitions that rows are of, and which rows of the sorted ones."""
+        begins = self._begins.tolist()
+        for number, (begin, end) in enumerate(pairwise(begins)):
+            if begin < end:
+                yield number, slice(begin, end)
+
+    def ints(self, columns: Sequence[Ints]) -> Ints:
+        """From one array of numbers for each partition."""
+        return self._wide([(columns[number], part) for number, part in self._parts()])
+
+    def arrow(self, columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+        """From one Arrow array for each partition, all of one type."""
+        used = [(columns[number], part) for number, part in self._parts()]
+        if not used:
+            return pa.array([], kind)
+        width = _plain_width_bytes(kind)
+        if width and not any(column.null_count for column, _ in used):
+            plain = [(_numbers(column, width), part) for column, part in used]
+            out = self._wide(plain) if width == 8 else self._narrow(plain, width)
+            return pa.Array.from_buffers(kind, self._size, [None, pa.py_buffer(out)])
+        taken = [
+            pc.take(column, pa.array(self._local[part]), boundscheck=False) for column, part in used
+        ]
+        together = pa.concat_arrays(taken)
+        return together if self._grouped else pc.take(together, self._back(), boundscheck=False)
+
+    def _wide(self, used: list[tuple[Ints, slice]]) -> Ints:
+        """Numbers of 64 bits, for which there is a kernel."""
+        out = np.empty(self._size, np.int64)
+        for column, part in used:
+            if self._grouped:
+                kernels.scatter(column, self._local[part], NO_INTS, out[part])
+            else:
+                kernels.scatter(column, self._local[part], self._place[part], out)
+        return out
+
+    def _narrow(self, used: list[tuple[Integers, slice]], width: int) -> Integers:
+        """Numbers of one, two or four bytes."""
+        out = np.empty(self._size, f"i{width}")
+        for column, part in used:
+            if self._grouped:
+                column.take(self._local[part], out=out[part], mode="clip")
+            else:
+                out[self._place[part]] = column[self._local[part]]
+        return out
+
+    def _back(self) -> pa.Array:
+        """Where, in the order by partition, each row is."""
+        back = np.empty(self._size, np.int64)
+        back[self._place] = np.arange(self._size)
+        return pa.array(back)
+
+
+class Columns:
+    """The columns of one batch, each at any rows, often and of few rows.
+
+    Numbers without NULL are taken by numpy, whose calls take a tenth of the time of Arrow's.
+    """
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._known: dict[str, tuple[pa.Array, Integers | None]] = {}
+
+    def whole(self, name: str) -> pa.Array:
+        """All of a column."""
+        return self._column(name)[0]
+
+    def take(self, name: str, rows: Integers) -> pa.Array:
+        """A column at these rows."""
+        column, numbers = self._column(name)
+        if numbers is None:
+            return column.take(pa.array(rows))
+        buffers = [None, pa.py_buffer(numbers.take(rows))]
+        return pa.Array.from_buffers(column.type, len(rows), buffers)
+
+    def _column(self, name: str) -> tuple[pa.Array, Integers | None]:
+        if name not in self._known:
+            column = self._batch.column(name)
+            width = _plain_width_bytes(column.type)
+            plain = bool(width) and not column.null_count
+            self._known[name] = column, _numbers(column, width) if plain else None
+        return self._known[name]
+
+
+@cache
+def _plain_width_bytes(kind: pa.DataType) -> int:
+    """How many bytes a value has, if they are a number's; else 0."""
+    if not pa.types.is_primitive(kind) or pa.types.is_boolean(kind):
+        return 0
+    return kind.bit_width // 8 if kind.bit_width in (8, 16, 32, 64) else 0
+
+
+def _numbers(column: pa.Array, width: int) -> Integers:
+    begin, size = column.offset * width, len(column) * width
+    return np.require(np.frombuffer(column.buffers()[1].slice(begin, size), f"i{width}"), None, "A")

@@ -1,0 +1,79 @@
+"""A hash index: the rows of a partition by the bucket of their code, in one access pattern.
+
+    offsets  [ 0     2  2        5 ... ]   bucket b owns slots offsets[b] to offsets[b + 1]
+    codes    [ 17 4     9  9  51   ... ]   the code of the row in each slot
+    order    [ 3  0     1  4  2    ... ]   and the row's number, unless rows lie in this order
+    marks    [ 00100000 01000010   ... ]   one bit for each code there is, eight bits a bucket
+
+There are about as many buckets as rows. The lower bits of the mixed code are the bucket, the upper
+bits the place of its mark. A code that is not stored most likely has no mark, and its bucket is not
+looked into: most probes find nothing in most partitions, and this is what they cost.
+
+What is found has the same code. That is the same key where the code is exact and of one attribute.
+`Stem` compares the codes of several attributes one by one; the values behind codes that are hashes
+are compared by who has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from querymesh.index.kernels import kernels
+from querymesh.index.store.codes import Ints
+from querymesh.index.store.request import Found, Place, Request
+from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Bytes, Shorts, Stored
+
+
+@dataclass(frozen=True, eq=False)
+class HashIndex:
+    """The arrays; they may be read-only, such as mapped files. Marks can be left out."""
+
+    offsets: Shorts
+    codes: Ints
+    order: Shorts | None
+    marks: Bytes | None = None
+
+    @classmethod
+    def build(cls, codes: Ints) -> HashIndex:
+        """An index of rows that have these codes, one a row."""
+        bits = max(len(codes) - 1, 0).bit_length()
+        offsets, order, marks, in_order = kernels.by_bucket(codes, bits)
+        if in_order:
+            return cls(offsets, codes, None, marks)
+        return cls(offsets, codes[order], order, marks)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for array in self.arrays())
+
+    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """The arrays there are."""
+        given = (self.offsets, self.codes, self.order, self.marks)
+        return tuple(array for array in given if array is not None)
+
+    def probe(
+        self, request: Request, stored: Stored, found: Found, place: Place
+    ) -> tuple[Place, int]:
+        """Add matches from `place` on, as long as there is room; tell how far that came, and how
+        many stored rows were looked at."""
+        found.filled, row, slot, looked = kernels.probe_equal(
+            request.combined,
+            request.low,
+            request.high,
+            NO_INTS if request.before is None else request.before,
+            self.offsets,
+            self.codes,
+            NO_SHORTS if self.order is None else self.order,
+            NO_BYTES if self.marks is None else self.marks,
+            (len(self.offsets) - 1).bit_length() - 1,
+            *stored,
+            *place,
+            found.positions,
+            found.rows,
+            found.filled,
+        )
+        return Place(row, slot), looked

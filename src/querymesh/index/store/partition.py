@@ -1,0 +1,283 @@
+"""A piece of one stream's state: rows, their codes, and the indices that were asked for so far.
+
+    rows     ts  symbol  price     what the stream delivered, as Arrow columns
+    keys     [ 3 ][ 8 ]            equality codes, one array for each join attribute
+    orders   [ 4 ]                 order codes, one for each attribute of a < <= > >= join
+    times    [ . ]                 what the window counts: microseconds, or numbers of arrival
+    serials  [ . ] or None         order of arrival among rows of the same step
+
+A partition never changes, and neither do its arrays, which may be mapped from a file. A hash index
+is built when first asked for. Rows can be laid out in the order of one index, the one probed most:
+then matches of one probe lie side by side, and this index needs no row numbers. Rows in the order
+of a bit-address index need no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.errors import StateError
+from querymesh.index.store.access import Access
+from querymesh.index.store.bit_index import BitIndex, build
+from querymesh.index.store.codes import Ints, combine, ints
+from querymesh.index.store.configuration import Configuration
+from querymesh.index.store.gather import Columns
+from querymesh.index.store.hash_index import HashIndex
+from querymesh.index.store.order_index import OrderIndex
+from querymesh.index.store.request import Pattern
+from querymesh.index.store.stored import NO_INTS, Stored
+
+_NEVER = (2**63 - 1, -(2**63))
+"""First and last time of no rows at all: before and after everything."""
+
+_SETTLED = -(2**63)
+"""The serial of a row that came in an earlier step, where others have theirs still."""
+
+
+class Partition:
+    """Rows of one stream, immutable.
+
+    `bounds`, first and last time, and `indices` by pattern are for who knows them already. `cells`
+    is the bit-address index in whose order the rows lie, and `patterns` those that may have a hash
+    index; None if any may.
+    """
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        keys: Sequence[Ints],
+        orders: Sequence[Ints],
+        times: Ints,
+        serials: Ints | None = None,
+        *,
+        bounds: tuple[int, int] | None = None,
+        indices: Mapping[Pattern, Access] | None = None,
+        cells: BitIndex | None = None,
+        patterns: tuple[Pattern, ...] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.keys = tuple(map(ints, keys))
+        self.orders = tuple(map(ints, orders))
+        self.times = ints(times)
+        self.serials = None if serials is None else ints(serials)
+        self.cells = cells
+        self.patterns = patterns
+        self._indices: dict[Pattern, Access] = dict(indices or {})
+        self._order_indices: dict[int, OrderIndex] = {}
+        # The kernels do not look whether an array ends: a short one must not get there.
+        if any(len(column) != rows.num_rows for column in self._columns()):
+            lengths = [len(column) for column in self._columns()]
+            raise StateError(
+                f"a partition of {rows.num_rows} rows has codes, times or serials of other "
+                f"lengths ({', '.join(map(str, lengths))}): give one number a row"
+            )
+        if bounds is None:
+            bounds = (int(self.times.min()), int(self.times.max())) if len(self) else _NEVER
+        self.first, self.last = bounds
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def _columns(self) -> list[Ints]:
+        serials = [] if self.serials is None else [self.serials]
+        return [*self.keys, *self.orders, self.times, *serials]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows, codes and the indices built so far; what they share counts once."""
+        arrays: list[npt.NDArray[np.generic]] = [*self._columns()]
+        for index in self._indices.values():
+            arrays += index.arrays()
+        if self.cells is not None:
+            arrays += self.cells.arrays()
+        for sorted_rows in self._order_indices.values():
+            arrays += [sorted_rows.codes, sorted_rows.order]
+        shared = [
+            (buffer.address, buffer.address + buffer.size)
+            for column in self.rows.columns
+            for buffer in column.buffers()
+            if buffer is not None
+        ]
+        own = {
+            address: array.nbytes
+            for address, array in ((array.ctypes.data, array) for array in arrays)
+            if not any(begin <= address < end for begin, end in shared)
+        }
+        return int(self.rows.nbytes) + sum(own.values())
+
+    def index_for(self, pattern: Pattern) -> Access:
+        """The index for an access pattern, which must name at least one attribute."""
+        found = self._indices.get(pattern)
+        if found is None:
+            found = HashIndex.build(combine([self.keys[j] for j in pattern]))
+            self._indices[pattern] = found
+        return found
+
+    def order_index_for(self, order: int) -> OrderIndex:
+        """The rows sorted by an order attribute."""
+        if order not in self._order_indices:
+            self._order_indices[order] = OrderIndex.build(self.orders[order])
+        return self._order_indices[order]
+
+    def stored(self, base: int) -> Stored:
+        """What kernels need, with the id of the first row."""
+        serials = NO_INTS if self.serials is None else self.serials
+        return Stored(self.times, serials, self.first, self.last, base)
+
+    def settled(self) -> Partition:
+        """The same rows, which all came earlier than any row that will probe them."""
+        if self.serials is None:
+            return self
+        settled = self._with(
+            serials=None, indices=self._indices, cells=self.cells, patterns=self.patterns
+        )
+        settled._order_indices.update(self._order_indices)
+        return settled
+
+    def in_order_of(self, pattern: Pattern) -> Partition:
+        """The same rows, laid out in the order of the hash index for this pattern."""
+        index = self.index_for(pattern)
+        if not isinstance(index, HashIndex) or index.order is None:
+            return self
+        there = self.taken(index.order, (self.first, self.last))
+        codes = there.keys[pattern[0]] if len(pattern) == 1 else index.codes
+        there._indices[pattern] = HashIndex(index.offsets, codes, None, index.marks)
+        return there
+
+    def in_hash_order(self) -> tuple[Pattern, HashIndex] | None:
+        """The hash index in whose order the rows lie, and its pattern."""
+        for pattern, index in self._indices.items():
+            if isinstance(index, HashIndex) and index.order is None:
+                return pattern, index
+        return None
+
+    def in_cells(self, configuration: Configuration) -> Partition:
+        """The same rows, laid out in the order of a bit-address index."""
+        cells, order = build(configuration, self.keys, self.orders)
+        there = self if order is None else self.taken(order, (self.first, self.last))
+        return there.indexed_by(cells)
+
+    def indexed_by(self, cells: BitIndex) -> Partition:
+        """The same rows, which lie in the order of this index; others are left behind."""
+        return self._with(serials=self.serials, cells=cells)
+
+    def with_patterns(self, patterns: tuple[Pattern, ...] | None) -> Partition:
+        """The same rows, with hash indices of these access patterns only; None for any."""
+        if patterns == self.patterns and self.cells is None:
+            return self
+        allowed = {
+            pattern: index
+            for pattern, index in self._indices.items()
+            if patterns is None or pattern in patterns
+        }
+        return self._with(serials=self.serials, indices=allowed, patterns=patterns)
+
+    def _with(
+        self,
+        *,
+        serials: Ints | None,
+        indices: Mapping[Pattern, Access] | None = None,
+        cells: BitIndex | None = None,
+        patterns: tuple[Pattern, ...] | None = None,
+    ) -> Partition:
+        """The same rows with other indices, or none."""
+        return Partition(
+            self.rows,
+            self.keys,
+            self.orders,
+            self.times,
+            serials,
+            bounds=(self.first, self.last),
+            indices=indices,
+            cells=cells,
+            patterns=patterns,
+        )
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the indices alone."""
+        hashes = sum(index.nbytes for index in self._indices.values())
+        orders = sum(index.nbytes for index in self._order_indices.values())
+        return hashes + orders + (0 if self.cells is None else self.cells.nbytes)
+
+    def index_text(self) -> str:
+        """How the rows are indexed, in a few characters: bits by attribute, or hashed patterns."""
+        if self.cells is not None:
+            return "bits " + "/".join(map(str, self.cells.configuration.bits))
+        if self.patterns is None:
+            return "hash"
+        return "hash " + (", ".join("+".join(map(str, each)) for each in self.patterns) or "none")
+
+    def slice(self, start: int, length: int | None = None) -> Partition:
+        """Rows from `start` on, without a copy."""
+        rows = self.rows.slice(start, length)
+        part = slice(start, start + rows.num_rows)
+        return Partition(
+            rows,
+            [key[part] for key in self.keys],
+            [order[part] for order in self.orders],
+            self.times[part],
+            None if self.serials is None else self.serials[part],
+            patterns=self.patterns,
+        )
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Partition:
+        """The rows where the mask is true, in the order they have."""
+        return self if mask.all() else self.taken(np.flatnonzero(mask), None)
+
+    def taken(
+        self, chosen: npt.NDArray[np.integer], bounds: tuple[int, int] | None = None
+    ) -> Partition:
+        """These rows, in this order; `bounds` if they are known."""
+        columns = Columns(self.rows)
+        arrays = [columns.take(name, chosen) for name in self.rows.schema.names]
+        # A batch without columns, of a stream of which only keys are read, still has its rows.
+        rows = (
+            pa.RecordBatch.from_arrays(arrays, schema=self.rows.schema)
+            if arrays
+            else self.rows.take(pa.array(chosen))
+        )
+        return Partition(
+            rows,
+            [key[chosen] for key in self.keys],
+            [order[chosen] for order in self.orders],
+            self.times[chosen],
+            None if self.serials is None else self.serials[chosen],
+            bounds=bounds,
+            patterns=self.patterns,
+        )
+
+
+def concat(partitions: Sequence[Partition]) -> Partition:
+    """All rows of some partitions, at least one, in one. Where some are settled and some are not,
+    the settled come before all others."""
+    if len(partitions) == 1:
+        return partitions[0]
+    serials = None
+    if any(partition.serials is not None for partition in partitions):
+        serials = np.concatenate([_serials(partition) for partition in partitions])
+    table = pa.Table.from_batches([partition.rows for partition in partitions]).combine_chunks()
+    batches = table.to_batches() or [partitions[0].rows]
+    if len(batches) > 1:
+        raise StateError(
+            "partitions with more than 2 GB of text in a column cannot be one: keep them apart, "
+            "or read the column as large_string"
+        )
+    return Partition(
+        batches[0],
+        [np.concatenate(keys) for keys in zip(*(p.keys for p in partitions), strict=True)],
+        [np.concatenate(orders) for orders in zip(*(p.orders for p in partitions), strict=True)],
+        np.concatenate([partition.times for partition in partitions]),
+        serials,
+        bounds=(min(p.first for p in partitions), max(p.last for p in partitions)),
+    )
+
+
+def _serials(partition: Partition) -> Ints:
+    if partition.serials is None:
+        return np.full(len(partition), _SETTLED, np.int64)
+    return partition.serials

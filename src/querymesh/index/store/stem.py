@@ -1,0 +1,205 @@
+"""The STeM of one stream: its partitions from oldest to newest, to insert, probe and evict.
+
+    row ids    0 ........ 5 ... 8 . 9      a row's id is its partition's base plus its number there;
+               [ oldest   ][   ][ ][ ]     it holds until the next insert, evict or compact
+
+A probe looks into each partition whose times can meet the request's, through the index for the
+request's access pattern. Several attributes are found by one combined code, and then compared one
+by one. What is left to the caller: codes of texts and other wide values are hashes, so where
+`equality_codes` says that they are not exact, the values of a match have to be compared as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.index.store.access_path import Check, way
+from querymesh.index.store.codes import Ints
+from querymesh.index.store.gather import Gather
+from querymesh.index.store.index_plan import HashPlan, Plan
+from querymesh.index.store.merging import to_merge
+from querymesh.index.store.partition import Partition, concat
+from querymesh.index.store.request import Comparison, Found, Matches, Pattern, Place, Request
+
+__all__ = ["Comparison", "Matches", "Merged", "Request", "Stem"]
+
+_MOST_MERGED_BYTES = 1 << 30
+"""Arrow counts the bytes of a text column in 31 bits; well before that, there is no use in more."""
+
+
+class Merged(NamedTuple):
+    """Partitions that were merged, and what stands in their place."""
+
+    old: tuple[Partition, ...]
+    new: Partition
+
+
+class Stem:
+    """The state of one stream.
+
+    `plan` is how merged partitions are indexed. From the beginning are counted: `probes`, probing
+    rows, also by access pattern (`requests`); `comparisons`, the stored rows they looked at; and
+    `index_seconds`, the time it took to merge partitions and to lay them out.
+    """
+
+    def __init__(self, schema: pa.Schema | None = None, plan: Plan | None = None) -> None:
+        self.partitions: tuple[Partition, ...] = ()
+        self.plan: Plan = plan or HashPlan()
+        self.probes = 0
+        self.comparisons = 0
+        self.requests: Counter[Pattern] = Counter()
+        self.index_seconds = 0.0
+        self._schema = schema
+        self._hold(())
+
+    def _hold(self, partitions: tuple[Partition, ...]) -> None:
+        self.partitions = partitions
+        self._bases: Ints = np.cumsum([0, *map(len, partitions)], dtype=np.int64)
+        self._gathered: tuple[Ints, Gather] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self._bases[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all partitions with their indices."""
+        return sum(partition.nbytes for partition in self.partitions)
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the indices alone."""
+        return sum(partition.index_bytes for partition in self.partitions)
+
+    def insert(self, partition: Partition) -> None:
+        """Add the newest partition, as it is."""
+        self._schema = partition.rows.schema
+        self._hold((*self.partitions, partition))
+
+    def laid_out(self, partition: Partition) -> Partition:
+        """A partition, indexed as planned."""
+        started = perf_counter()
+        there = self.plan.lay_out(partition)
+        self.index_seconds += perf_counter() - started
+        return there
+
+    def replan(self, chosen: Sequence[bool]) -> int:
+        """Lay partitions out as planned, from the oldest on those that are chosen, and tell how
+        many rows were moved."""
+        moved = 0
+        partitions = []
+        for partition, move in zip(self.partitions, chosen, strict=True):
+            there = self.laid_out(partition) if move else partition
+            moved += len(there) if there is not partition else 0
+            partitions.append(there)
+        self._hold(tuple(partitions))
+        return moved
+
+    def settle(self) -> None:
+        """End a step: all rows came earlier than those of the next."""
+        self._hold(tuple(partition.settled() for partition in self.partitions))
+
+    def evict(self, before: int) -> int:
+        """Drop partitions that have only rows of earlier times, and tell how many rows went."""
+        had = self.rows
+        self._hold(tuple(p for p in self.partitions if p.last >= before))
+        return had - self.rows
+
+    def compact(self, span: int | None, oldest: int | None = None) -> list[Merged]:
+        """Merge neighbours as `to_merge` says, dropping rows with times before `oldest`.
+
+        `span` is the length of the window, None if it never ends.
+        """
+        old = self.partitions
+        firsts, lasts = [p.first for p in old], [p.last for p in old]
+        ranges = to_merge([len(p) for p in old], firsts, lasts, span)
+        partitions: list[Partition] = []
+        merged = []
+        done = 0
+        for begin, end in ranges:
+            if sum(p.rows.nbytes for p in old[begin:end]) > _MOST_MERGED_BYTES:
+                continue
+            new = self._merge(old[begin:end], oldest)
+            partitions += [*old[done:begin], new]
+            merged.append(Merged(old[begin:end], new))
+            done = end
+        if merged:
+            self._hold((*partitions, *old[done:]))
+        return merged
+
+    def _merge(self, partitions: tuple[Partition, ...], oldest: int | None) -> Partition:
+        if oldest is not None:
+            partitions = tuple(
+                p if p.first >= oldest else p.filter(p.times >= oldest) for p in partitions
+            )
+        started = perf_counter()
+        merged = self.plan.lay_out(concat(partitions))
+        self.index_seconds += perf_counter() - started
+        return merged
+
+    def probe(self, request: Request, most: int) -> Iterator[Matches]:
+        """All matches of the request, in pieces of at most `most`, in no particular order."""
+        self.probes += len(request)
+        if len(request) == 0:
+            return
+        if self.partitions:
+            self.requests[request.specified(len(self.partitions[0].keys))] += len(request)
+        lowest, highest = int(request.low.min()), int(request.high.max())
+        found = Found(most, len(request))
+        for partition, base in zip(self.partitions, self._bases.tolist(), strict=False):
+            if partition.last < lowest or partition.first > highest:
+                continue
+            to = way(partition, request)
+            stored = partition.stored(base)
+            place = Place(0, 0)
+            while place.row < len(request):
+                begin = found.filled
+                place, looked = to.at.probe(to.request, stored, found, place)
+                self.comparisons += looked
+                if to.checks and found.filled > begin:
+                    _verify(to.checks, found, begin, base)
+                if found.is_full():
+                    yield found.hand_over()
+        if found.filled:
+            yield found.hand_over()
+
+    def gather(self, rows: Ints) -> Gather:
+        """Rows, by id, made ready to take columns of them. The same array object is not sorted
+        twice in a row: it must not be changed in between."""
+        if self._gathered is None or self._gathered[0] is not rows:
+            self._gathered = rows, Gather(np.ascontiguousarray(rows, np.int64), self._bases)
+        return self._gathered[1]
+
+    def take(self, name: str, rows: Ints) -> pa.Array:
+        """A column of the stream for these row ids."""
+        kind = pa.null() if self._schema is None else self._schema.field(name).type
+        return self.gather(rows).arrow([p.rows.column(name) for p in self.partitions], kind)
+
+    def key(self, j: int, rows: Ints) -> Ints:
+        """Equality codes of a join attribute for these row ids."""
+        return self.gather(rows).ints([p.keys[j] for p in self.partitions])
+
+    def order(self, j: int, rows: Ints) -> Ints:
+        """Order codes of an order attribute for these row ids."""
+        return self.gather(rows).ints([p.orders[j] for p in self.partitions])
+
+    def times(self, rows: Ints) -> Ints:
+        """Times of these row ids."""
+        return self.gather(rows).ints([p.times for p in self.partitions])
+
+
+def _verify(checks: Sequence[Check], found: Found, begin: int, base: int) -> None:
+    """Of the matches from `begin` on, keep those of which all checks hold."""
+    rows = found.rows[begin : found.filled] - base
+    positions = found.positions[begin : found.filled]
+    keep = np.ones(len(rows), np.bool_)
+    for check in checks:
+        keep &= check.holds(check.stored[rows], check.probing[positions])
+    found.keep(begin, keep)

@@ -1,0 +1,54 @@
+"""Does a mesh fit the query and the data it is to run on?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from querymesh.classify.tree import Leaf, answerable, as_text, tests_of
+from querymesh.errors import MeshFileError, did_you_mean
+from querymesh.mesh.mesh import LeafStats, Mesh
+from querymesh.query.model import BoundQuery
+
+
+def fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
+    """A mesh is of one query: its operators must be those the query has on this data."""
+    names = [operator.name for operator in bound.operators]
+    trained = [operator.name for operator in mesh.operators]
+    if names != trained:
+        raise MeshFileError(
+            f"the mesh was trained for the operators {trained}, but on these inputs the query has "
+            f"{names}: train it again"
+        )
+    for operator, before in zip(mesh.operators, bound.precedence, strict=True):
+        if operator.after != before:
+            raise MeshFileError(
+                f"the mesh was trained with {operator.name} after the operators "
+                f"{sorted(operator.after)}, but it must come after {sorted(before)}: train it again"
+            )
+    schema = bound.schemas[bound.source.alias]
+    for test in tests_of(mesh.tree):
+        if test.attribute not in schema.names:
+            raise MeshFileError(
+                f"the mesh tells tuples apart by {test.attribute!r}, which {bound.source.name} "
+                f"does not have: {did_you_mean(test.attribute, schema.names)}"
+            )
+        if not answerable(test, schema.field(test.attribute).type):
+            raise MeshFileError(
+                f"the mesh asks whether {as_text(test)}, which has no answer for a column of type "
+                f"{schema.field(test.attribute).type}: train it again"
+            )
+    return mesh
+
+
+def as_single(mesh: Mesh) -> Mesh:
+    """The mesh's best single route as a mesh of its own."""
+    leaf = LeafStats(1.0, mesh.single_us, mesh.single_us)
+    return replace(
+        mesh,
+        tree=Leaf(0),
+        routes=(mesh.single,),
+        leaves=(leaf,),
+        expected_us=mesh.single_us,
+        uncertain=(),
+        why="policy single was asked for",
+    )

@@ -1,0 +1,353 @@
+"""Saved meshes: JSON with a schema of our own, validated on load. Never pickle, never eval.
+
+A saved mesh holds the query as SQL text, so it can be read, compared and reviewed; user functions
+are stored by name only and given again to `load`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from querymesh.classify.attributes import LeftOut
+from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, Tree, leaves
+from querymesh.cost.route_time import WINDOW
+from querymesh.errors import MeshFileError, QueryMeshError
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.optimize.routes.best_route import route_fault
+from querymesh.optimize.routes.uncertain import uncertain_text
+from querymesh.query.model import Query
+from querymesh.query.parse.query import query
+from querymesh.query.predicate.predicate import Predicate
+
+FORMAT = "querymesh.mesh"
+VERSION = 2
+_NOT_IN_VERSION_1: dict[str, Any] = {
+    "uncertain": [], "found_by": "", "accuracy": None, "window": WINDOW, "least_ruster": 0,
+}  # fmt: skip
+MOST_DEPTH = 64
+
+
+def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
+    """Write a mesh; a file that was there is replaced in one step."""
+    save_text(mesh_to_json(mesh), path)
+
+
+def save_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write the JSON of a mesh."""
+    target = Path(path)
+    unfinished = target.with_name(f"{target.name}.part")
+    try:
+        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.replace(target)
+    except OSError as problem:
+        unfinished.unlink(missing_ok=True)
+        raise MeshFileError(f"cannot write the mesh file {path}: {problem.strerror}") from problem
+
+
+def load_mesh(
+    path: str | os.PathLike[str],
+    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+) -> Mesh:
+    """Read a mesh back. `functions` are the user functions its query calls, by name."""
+    text = load_text(path)
+    try:
+        return mesh_from_json(text, functions)
+    except QueryMeshError as problem:
+        raise MeshFileError(f"{path}: {problem}") from problem
+
+
+def load_text(path: str | os.PathLike[str]) -> str:
+    """Read the JSON of a mesh."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MeshFileError(f"cannot read the mesh file {path}: {problem}") from problem
+
+
+def mesh_to_json(mesh: Mesh) -> str:
+    """The mesh as JSON text."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "sql": mesh.query.sql,
+        "time": mesh.query.time,
+        "functions": sorted(mesh.query.functions),
+        "operators": [
+            {
+                "name": op.name,
+                "after": sorted(op.after),
+                "cost_us": _number(op.cost_us),
+                "pass_rate": _number(op.pass_rate),
+                "drop_us": _number(op.drop_us),
+                "pass_us": _number(op.pass_us),
+            }
+            for op in mesh.operators
+        ],
+        "routes": [list(route) for route in mesh.routes],
+        "tree": _tree_to_json(mesh.tree),
+        "leaves": [
+            {
+                "share": _number(leaf.share),
+                "route_us": _number(leaf.route_us),
+                "single_us": _number(leaf.single_us),
+            }
+            for leaf in mesh.leaves
+        ],
+        "single": list(mesh.single),
+        "expected_us": _number(mesh.expected_us),
+        "single_us": _number(mesh.single_us),
+        "bound_us": _number(mesh.bound_us),
+        "sample_rows": mesh.sample_rows,
+        "left_out": {entry.name: entry.reason for entry in mesh.left_out},
+        "why": mesh.why,
+        "found_by": mesh.found_by,
+        "accuracy": _number(mesh.accuracy),
+        "uncertain": [[list(choice) for choice in steps] for steps in mesh.uncertain],
+        "window": mesh.window,
+        "least_ruster": mesh.least_ruster,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def mesh_from_json(
+    text: str,
+    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    asked: Query | None = None,
+) -> Mesh:
+    """A mesh from JSON text; anything out of place is a MeshFileError that names it.
+
+    Its query is `asked`, if that is given, and else what its SQL text says.
+    """
+    try:
+        content = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as problem:
+        raise MeshFileError(f"not JSON: {problem}") from problem
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise MeshFileError("not a saved mesh: its 'format' is not 'querymesh.mesh'")
+    version = content.get("version")
+    if type(version) is not int or version not in (1, VERSION):
+        newer = type(version) is int and version > VERSION
+        raise MeshFileError(
+            f"mesh file version {version!r}, but this QueryMesh reads version {VERSION}: "
+            + ("upgrade QueryMesh" if newer else "save the mesh again")
+        )
+    if version == 1:
+        content = {**_NOT_IN_VERSION_1, **content}
+    read = _Reader(content)
+    routes = tuple(_route(route) for route in read.list_("routes"))
+    operators = tuple(_operator(entry) for entry in read.list_("operators"))
+    mesh = Mesh(
+        query=_query(read, functions) if asked is None else _same(asked, read),
+        operators=operators,
+        tree=_tree_from_json(read.get("tree", dict), 0),
+        routes=routes,
+        leaves=tuple(_leaf(entry) for entry in read.list_("leaves")),
+        single=_route(read.get("single", list)),
+        expected_us=read.float_("expected_us"),
+        single_us=read.float_("single_us"),
+        bound_us=read.float_("bound_us"),
+        sample_rows=read.get("sample_rows", int),
+        left_out=tuple(LeftOut(str(k), str(v)) for k, v in read.get("left_out", dict).items()),
+        why=read.get("why", str),
+        uncertain=tuple(_steps(entry) for entry in read.list_("uncertain")),
+        found_by=read.get("found_by", str),
+        accuracy=read.float_("accuracy"),
+        window=read.get("window", int),
+        least_ruster=read.get("least_ruster", int),
+    )
+    _check(mesh)
+    return mesh
+
+
+def _check(mesh: Mesh) -> None:
+    """What the parts must say of each other."""
+    after = [operator.after for operator in mesh.operators]
+    for number, before in enumerate(after, start=1):
+        if number in before:
+            raise MeshFileError(f"operator {number} must come after itself")
+    for route in (*mesh.routes, mesh.single):
+        fault = route_fault(route, after)
+        if fault:
+            raise MeshFileError(f"route {list(route)} {fault}")
+    if any(not 0 <= leaf.share <= 1 for leaf in mesh.leaves):
+        raise MeshFileError("a leaf's share is not between 0 and 1")
+    labels = [leaf.label for leaf, _ in leaves(mesh.tree)]
+    if any(not 0 <= label < len(mesh.routes) for label in labels):
+        raise MeshFileError(f"a leaf points to a route that is not among the {len(mesh.routes)}")
+    _check_uncertain(mesh)
+    if mesh.window < 1 or mesh.least_ruster < 0:
+        raise MeshFileError("'window' must be at least 1 and 'least_ruster' at least 0")
+    if len(labels) != len(mesh.leaves):
+        raise MeshFileError(
+            f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described"
+        )
+
+
+def _check_uncertain(mesh: Mesh) -> None:
+    """Every leaf's route must be among the orders its choices leave open."""
+    if not mesh.uncertain:
+        return
+    if len(mesh.uncertain) != len(mesh.leaves):
+        raise MeshFileError(
+            f"{len(mesh.leaves)} leaves are described, but {len(mesh.uncertain)} uncertain routes"
+        )
+    for steps, route in zip(mesh.uncertain, mesh.leaf_routes, strict=True):
+        first = 0
+        for choice in steps:
+            if not choice or set(choice) != set(route[first : first + len(choice)]):
+                raise MeshFileError(
+                    f"the uncertain route <{uncertain_text(steps)}> does not hold its leaf's route "
+                    f"{list(route)}"
+                )
+            first += len(choice)
+        if first != len(route):
+            raise MeshFileError(
+                f"the uncertain route <{uncertain_text(steps)}> is not an order of all operators"
+            )
+
+
+class _Reader:
+    """Typed access to a JSON object, with errors that name the key."""
+
+    def __init__(self, content: Mapping[str, Any], where: str = "") -> None:
+        self._content = content
+        self._where = where
+
+    def get(self, key: str, kind: type) -> Any:
+        if key not in self._content:
+            raise MeshFileError(f"{self._where}{key!r} is missing")
+        value = self._content[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not of type {kind.__name__}")
+        return value
+
+    def list_(self, key: str) -> list[Any]:
+        return list(self.get(key, list))
+
+    def float_(self, key: str) -> float:
+        if key in self._content and self._content[key] is None:
+            return math.nan
+        value = self._content.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a number")
+        if not math.isfinite(value):
+            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a finite number")
+        return float(value)
+
+
+def _query(read: _Reader, functions: Mapping[str, Any] | None) -> Any:
+    given = {name.lower(): function for name, function in (functions or {}).items()}
+    missing = [name for name in read.list_("functions") if str(name).lower() not in given]
+    if missing:
+        raise MeshFileError(
+            f"the mesh calls {', '.join(map(str, missing))}: give functions={{{missing[0]!r}: ...}}"
+        )
+    return query(read.get("sql", str), time=read.get("time", str | None), functions=given)  # type: ignore[arg-type]
+
+
+def _same(asked: Query, read: _Reader) -> Query:
+    if read.get("sql", str) != asked.sql:
+        raise MeshFileError(f"the mesh is of another query: {read.get('sql', str)}")
+    return asked
+
+
+def _operator(entry: Any) -> OperatorStats:
+    read = _object(entry, "an operator")
+    after = frozenset(_index(k) for k in read.list_("after"))
+    by_outcome = {key: read.float_(key) for key in ("drop_us", "pass_us") if key in entry}
+    return OperatorStats(
+        name=read.get("name", str),
+        after=after,
+        cost_us=read.float_("cost_us"),
+        pass_rate=read.float_("pass_rate"),
+        **by_outcome,
+    )
+
+
+def _leaf(entry: Any) -> LeafStats:
+    read = _object(entry, "a leaf")
+    return LeafStats(
+        share=read.float_("share"),
+        route_us=read.float_("route_us"),
+        single_us=read.float_("single_us"),
+    )
+
+
+def _object(entry: Any, what: str) -> _Reader:
+    if not isinstance(entry, dict):
+        raise MeshFileError(f"{what} is {entry!r}, not a JSON object")
+    return _Reader(entry, f"{what}: ")
+
+
+def _index(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MeshFileError(f"{value!r} is not an operator index")
+    return value
+
+
+def _route(entry: Any) -> tuple[int, ...]:
+    if not isinstance(entry, list):
+        raise MeshFileError(f"a route is {entry!r}, not a list of operator indices")
+    return tuple(_index(value) for value in entry)
+
+
+def _steps(entry: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(entry, list):
+        raise MeshFileError(f"an uncertain route is {entry!r}, not a list of choices")
+    return tuple(_route(choice) for choice in entry)
+
+
+def _tree_to_json(tree: Tree) -> dict[str, Any]:
+    if isinstance(tree, Leaf):
+        return {"route": tree.label}
+    match tree.test:
+        case Threshold(attribute, value, null):
+            test: dict[str, Any] = {"attribute": attribute, "at_most": value, "null": null}
+        case Member(attribute, values):
+            test = {"attribute": attribute, "in": list(values)}
+        case Missing(attribute):
+            test = {"attribute": attribute, "missing": True}
+    return {"test": test, "yes": _tree_to_json(tree.yes), "no": _tree_to_json(tree.no)}
+
+
+def _tree_from_json(entry: Any, depth: int) -> Tree:
+    read = _object(entry, "the tree")
+    if depth > MOST_DEPTH:
+        raise MeshFileError(f"the tree is deeper than {MOST_DEPTH}")
+    if "route" in entry:
+        return Leaf(read.get("route", int))
+    test = _object(read.get("test", dict), "a test")
+    attribute = test.get("attribute", str)
+    content = entry["test"]
+    if "at_most" in content:
+        value = test.float_("at_most")
+        if not math.isfinite(value):
+            raise MeshFileError(f"a test: 'at_most' is {content['at_most']!r}, not a finite number")
+        made: Any = Threshold(attribute, value, test.get("null", bool))
+    elif "in" in content:
+        values = test.list_("in")
+        if not all(isinstance(v, bool | int | str) for v in values):
+            raise MeshFileError(f"a test: 'in' holds {values!r}, not plain values")
+        made = Member(attribute, tuple(values))
+    elif "missing" in content:
+        made = Missing(attribute)
+    else:
+        raise MeshFileError(f"a test has neither 'at_most', 'in' nor 'missing': {content!r}")
+    return Split(
+        made,
+        _tree_from_json(entry.get("yes"), depth + 1),
+        _tree_from_json(entry.get("no"), depth + 1),
+    )
+
+
+def _no_number(text: str) -> float:
+    raise MeshFileError(f"{text} is not a finite number")
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,205 @@
+"""Adapting a mesh to data that changed (QM § 5.3): is another mesh cheaper, and is that no chance?
+
+Two questions, of growing price, both on a recent profile and both answered by the mean saving of a
+tuple with its standard error:
+
+`consider`     would the running classifier with other routes do, or one order for all? Fitted on
+               one half of the tuples and judged on the other, and the other way round.
+`better_mesh`  a search, warm-started from the running mesh. What it finds is judged on tuples it
+               never saw, against the mesh that runs, and must win by `doubt` standard errors and by
+               `least_gain`. So a stable stream keeps its mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from querymesh.classify.attributes import LeftOut
+from querymesh.classify.tree import Leaf, Split, Tree
+from querymesh.cost.route_time import Overheads
+from querymesh.errors import QueryMeshError
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.routes.best_route import RouteSearch
+from querymesh.optimize.search.start import from_tree
+from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.train.describe import (
+    best_single,
+    costs_us,
+    describe,
+    leave_open,
+    reach,
+    route_search_for,
+)
+from querymesh.optimize.train.folds import holdout
+from querymesh.optimize.train.train import find, found_by, make_problem
+from querymesh.optimize.train.training import Training
+from querymesh.stats.profile import Floats, Profile, Route
+
+Candidate = tuple[Tree, tuple[Route, ...]]
+"""A classifier and the routes its labels point to."""
+
+LEAST_ROWS = 90
+"""Fewer profiled tuples than this, a third of them held back, judge no mesh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """How a stream adapts. `budget` is the share of evaluations, and of their cost, that profiling
+    may add; `half_life_rows` how soon pass rates forget; `profile_rows` how many profiled tuples
+    are kept. A mesh is replaced by one that saves `least_gain` of its cost or more, and is sure to
+    by `doubt` standard errors.
+    """
+
+    budget: float = 0.01
+    half_life_rows: int = 2000
+    profile_rows: int = 2000
+    least_gain: float = 0.03
+    doubt: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.budget <= 1:
+            raise QueryMeshError(
+                f"budget is a share of the evaluations, above 0 and at most 1, not {self.budget}: "
+                "adapt=False profiles nothing"
+            )
+        if self.half_life_rows < 1:
+            raise QueryMeshError(f"half_life_rows must be at least 1, not {self.half_life_rows}")
+        if self.profile_rows < LEAST_ROWS:
+            raise QueryMeshError(
+                f"profile_rows must be at least {LEAST_ROWS} to judge a mesh by, "
+                f"not {self.profile_rows}"
+            )
+        if not 0 <= self.least_gain < 1:
+            raise QueryMeshError(
+                f"least_gain is a share of the cost, from 0 to below 1, not {self.least_gain}"
+            )
+        if self.doubt < 0:
+            raise QueryMeshError(f"doubt is in standard errors, not below 0: {self.doubt}")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the running mesh costs a tuple, and what another would save, on `rows` tuples."""
+
+    running_us: float
+    saving_us: float
+    error_us: float
+    rows: int
+
+    def pays(self, doubt: float, least_gain: float) -> bool:
+        """Whether the saving is beyond doubt, and large enough to care."""
+        if self.rows < 2:
+            return False
+        return self.saving_us > max(doubt * self.error_us, least_gain * self.running_us)
+
+    @property
+    def share(self) -> float:
+        """The saving as a share of the running cost."""
+        return self.saving_us / self.running_us if self.running_us > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mesh that was searched for, and how it stands to the one that runs."""
+
+    mesh: Mesh
+    decision: Decision
+
+
+def consider(
+    mesh: Mesh, profile: Profile, overheads: Overheads, training: Training, policy: str = "mesh"
+) -> Decision:
+    """What the running mesh costs against a cheap challenger, over all profiled tuples."""
+    best_route = route_search_for(profile, training)
+    running = costs_us(profile, mesh.tree, mesh.routes, overheads)
+    challenger = np.empty(profile.rows)
+    halves = [np.arange(profile.rows)[k::2] for k in (0, 1)]
+    for judged, fitted in (halves, halves[::-1]):
+        seen, unseen = profile.take(fitted), profile.take(judged)
+        tree, routes = _cheapest(_challengers(mesh, seen, policy, best_route), seen, overheads)
+        challenger[judged] = costs_us(unseen, tree, routes, overheads)
+    return _decision(running, challenger)
+
+
+def better_mesh(
+    mesh: Mesh,
+    profile: Profile,
+    overheads: Overheads,
+    training: Training,
+    policy: str = "mesh",
+) -> Finding:
+    """The best mesh found from the running one; `finding.decision.pays` tells whether to switch."""
+    rng = np.random.default_rng((training.seed, profile.rows))
+    (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
+    seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
+    best_route = route_search_for(profile, training)
+    found = list(_challengers(mesh, seen, policy, best_route))
+    left_out: tuple[LeftOut, ...] = mesh.left_out
+    search = ""
+    if policy == "mesh":
+        problem = make_problem(seen, overheads, training)
+        left_out = tuple(problem.training.left_out)
+        solution = find(problem, training, rng, from_tree(mesh.tree))
+        found.append((solution.tree, solution.routes))
+        how = f"{name_of(training.search)} warm-started from the running mesh"
+        search = found_by(how, problem, solution)
+    tree, routes = _cheapest(found, seen, overheads)
+    decision = _decision(
+        costs_us(unseen, mesh.tree, mesh.routes, overheads),
+        costs_us(unseen, tree, routes, overheads),
+    )
+    described = describe(
+        mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
+    )
+    described = replace(
+        described, window=mesh.window, least_ruster=mesh.least_ruster, found_by=search
+    )
+    return Finding(leave_open(described, profile, training.tolerance), decision)
+
+
+def _cheapest(found: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:
+    return min(found, key=lambda one: float(costs_us(profile, one[0], one[1], overheads).sum()))
+
+
+def _challengers(
+    mesh: Mesh, profile: Profile, policy: str, best_route: RouteSearch
+) -> Iterator[Candidate]:
+    """The best single order; and the running classifier with the best route of each leaf."""
+    yield Leaf(0), (best_single(profile, best_route),)
+    if policy == "single" or isinstance(mesh.tree, Leaf):
+        return
+    ends = reach(profile, mesh.tree)
+    of_leaf = [
+        best_single(profile.take(rows), best_route) if len(rows) else route
+        for rows, route in zip(ends, mesh.leaf_routes, strict=True)
+    ]
+    routes = tuple(dict.fromkeys(of_leaf))
+    labels = iter([routes.index(route) for route in of_leaf])
+    yield _merged(_relabelled(mesh.tree, labels)), routes
+
+
+def _relabelled(tree: Tree, labels: Iterator[int]) -> Tree:
+    if isinstance(tree, Leaf):
+        return Leaf(next(labels))
+    yes = _relabelled(tree.yes, labels)
+    return Split(tree.test, yes, _relabelled(tree.no, labels))
+
+
+def _merged(tree: Tree) -> Tree:
+    """A test whose answers lead to the same route is not asked."""
+    if isinstance(tree, Leaf):
+        return tree
+    yes, no = _merged(tree.yes), _merged(tree.no)
+    if isinstance(yes, Leaf) and yes == no:
+        return yes
+    return Split(tree.test, yes, no)
+
+
+def _decision(running: Floats, challenger: Floats) -> Decision:
+    saved = running - challenger
+    error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else math.inf
+    return Decision(float(running.mean()), float(saved.mean()), error, len(saved))

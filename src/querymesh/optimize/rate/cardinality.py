@@ -1,0 +1,58 @@
+"""What a plan costs a traditional optimizer, which RBO §§ 1 and 5.4 compare with.
+
+Every operator pays for each row that it ever gets, and all rows are thought to be there from the
+start. When they come does not count, and of a stream without an end every plan costs the same:
+infinitely much.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree
+
+
+class Handled(NamedTuple):
+    """What a tree gives out, how wide it is, and what handling everything took."""
+
+    rows: float
+    row_bytes: float
+    cost_s: float
+
+
+def cardinality_cost(tree: Tree, byte_s: float = 0.0) -> float:
+    """Σ over operators of rows in · cost of a row, § 1's |I| · c_1 + |I| · f_1 · c_2, in seconds.
+
+    A join pays for both inputs, |L| · C_l + |R| · C_r, and by nested loops for each pair once.
+    `byte_s` is what reading a byte of an operator's input takes, the page cost of such optimizers;
+    it counts only for sources whose row_bytes are known. Joined rows are as wide as both together.
+    """
+    return handled(tree, byte_s).cost_s
+
+
+def handled(tree: Tree, byte_s: float = 0.0) -> Handled:
+    """The sum of `cardinality_cost`, with what comes out."""
+    match tree:
+        case Source():
+            return Handled(tree.size, tree.row_bytes, 0.0)
+        case Select(child, selectivity, cost_s):
+            rows, row_bytes, before_s = handled(child, byte_s)
+            paid_s = _product(rows, cost_s + row_bytes * byte_s)
+            return Handled(_product(rows, selectivity), row_bytes, before_s + paid_s)
+        case Project(child, cost_s):
+            rows, row_bytes, before_s = handled(child, byte_s)
+            return Handled(rows, row_bytes, before_s + _product(rows, cost_s + row_bytes * byte_s))
+        case Join(left, right, selectivity, costs):
+            first, second = handled(left, byte_s), handled(right, byte_s)
+            row_s, pair_s = costs.row_and_pair_s
+            pairs = _product(first.rows, second.rows)
+            paid_s = _product(pairs, pair_s)
+            for side in (first, second):
+                paid_s += side.cost_s + _product(side.rows, row_s + side.row_bytes * byte_s)
+            return Handled(_product(pairs, selectivity), first.row_bytes + second.row_bytes, paid_s)
+
+
+def _product(*factors: float) -> float:
+    """A product where nothing of infinitely much is nothing."""
+    return math.prod(factors) if all(factors) else 0.0

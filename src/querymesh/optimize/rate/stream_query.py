@@ -1,0 +1,89 @@
+"""What a query over streams is made of for rate-based optimization: its streams and their rates,
+what joins them, and what is done to them (RBO Tables 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from querymesh.cost.rates import FREE, JoinCosts, check_cost, check_selectivity
+from querymesh.errors import QueryError, did_you_mean
+from querymesh.optimize.rate.trees import Project, Select, Source, Tree
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What joins two streams; `handling_s` is paid for each row on top of the join's own cost.
+
+    Predicates of one `group` say the same thing twice, as a.k = b.k and b.k = c.k say a.k = c.k:
+    see `rate_plans.joined`.
+    """
+
+    left: str
+    right: str
+    selectivity: float
+    handling_s: float = 0.0
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        check_selectivity(self.selectivity, f"join predicate {self.left} ⋈ {self.right}")
+        check_cost(self.handling_s, f"join predicate {self.left} ⋈ {self.right}")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection on one stream, to be placed anywhere above it."""
+
+    stream: str
+    selectivity: float
+    cost_s: float = 0.0
+    name: str = "σ"
+
+    def __post_init__(self) -> None:
+        check_selectivity(self.selectivity, f"selection {self.name}")
+        check_cost(self.cost_s, f"selection {self.name}")
+
+    def above(self, tree: Tree) -> Select:
+        """Placed."""
+        return Select(tree, self.selectivity, self.cost_s, self.name)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A projection on one stream, or of whole results if no stream is named."""
+
+    stream: str | None = None
+    cost_s: float = 0.0
+    name: str = "π"
+
+    def __post_init__(self) -> None:
+        check_cost(self.cost_s, f"projection {self.name}")
+
+    def above(self, tree: Tree) -> Project:
+        """Placed."""
+        return Project(tree, self.cost_s, self.name)
+
+
+@dataclass(frozen=True)
+class RateQuery:
+    """Streams, what joins them, what is done to them, and what a join takes for a row."""
+
+    streams: tuple[Source, ...]
+    predicates: tuple[Predicate, ...] = ()
+    steps: tuple[Selection | Projection, ...] = ()
+    costs: JoinCosts = FREE
+
+    def __post_init__(self) -> None:
+        names = [stream.name for stream in self.streams]
+        if not names:
+            raise QueryError("a query needs a stream")
+        if len(set(names)) < len(names):
+            raise QueryError(f"two streams have the same name: {', '.join(sorted(names))}")
+        for name in self._named():
+            if name not in names:
+                raise QueryError(f"there is no stream {name}; {did_you_mean(name, names)}")
+
+    def _named(self) -> Iterator[str]:
+        for predicate in self.predicates:
+            yield from (predicate.left, predicate.right)
+        yield from (step.stream for step in self.steps if step.stream is not None)

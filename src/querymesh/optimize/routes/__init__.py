@@ -1,0 +1,1 @@
+"""The best order of operators for a set of tuples."""

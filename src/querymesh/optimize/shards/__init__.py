@@ -1,0 +1,1 @@
+"""How a join is spread over shards: a hypercube and its shares."""

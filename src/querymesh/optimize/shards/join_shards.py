@@ -1,0 +1,42 @@
+"""On how many shards a join runs, and how its streams are spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from querymesh.errors import QueryMeshError, UnsupportedError
+from querymesh.optimize.shards.shares import Dimension, Hypercube, choose_shares, join_dimensions
+from querymesh.query.join import JoinQuery
+
+LEAST_RATE = 1e-3
+"""A stream that was silent in the sample may still speak."""
+
+
+def shard_count(join: JoinQuery, asked: int | None, parallelism: int) -> int:
+    """The shards asked for, or as many as there are cores; one where windows count rows."""
+    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
+        raise QueryMeshError(f"shards is a whole number from 1 up, not {asked!r}")
+    if join.counts_rows:
+        if asked not in (None, 1):
+            raise UnsupportedError(
+                f"[ROWS n] counts arrivals, which takes one shard, not {asked}: leave shards= out, "
+                "or give every stream a [RANGE ...] window"
+            )
+        return 1
+    return asked or max(parallelism, 1)
+
+
+def join_cube(join: JoinQuery, shards: int, rates: Mapping[str, float]) -> Hypercube:
+    """The hypercube that sends the fewest rows; rates that are not known count as equal."""
+    known = {alias: max(rates.get(alias, 1.0), LEAST_RATE) for alias in join.aliases}
+    return choose_shares(_dimensions(join), known, shards)
+
+
+def _dimensions(join: JoinQuery) -> tuple[Dimension, ...]:
+    """The classes of keys that several streams have and Spark can compute."""
+    owners = {
+        each.name: [alias for alias in each.members if alias in join.aliases]
+        for each in join.classes
+        if each.in_catalyst
+    }
+    return join_dimensions(join.aliases, {n: own for n, own in owners.items() if len(own) > 1})

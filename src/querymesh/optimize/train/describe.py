@@ -1,0 +1,155 @@
+"""From a classifier and routes to a `Mesh` with its figures over a profile.
+
+What training and adaptation share: which rows reach which leaf, what each costs there, the best
+single route beside it, and the choices a tolerance leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from querymesh.classify.attributes import LeftOut, one_piece
+from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
+from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
+from querymesh.errors import TrainingError
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.optimize.routes.best_route import (
+    ROUTE_SEARCHES,
+    RouteSearch,
+    Subset,
+    auto,
+    checked_route,
+    written_route,
+)
+from querymesh.optimize.routes.shared_route import SharedRoutes
+from querymesh.optimize.routes.uncertain import uncertain_route
+from querymesh.optimize.train.training import Training, chosen
+from querymesh.query.model import Query
+from querymesh.stats.profile import Floats, Ints, Profile, Route
+
+
+def route_search_for(profile: Profile, training: Training) -> RouteSearch:
+    """The route search asked for; queries that share one pass have one of their own."""
+    if not profile.serves:
+        return chosen("route search", training.route_search, ROUTE_SEARCHES)
+    if training.route_search != "auto":
+        raise TrainingError(
+            "queries that share one pass have a route search of their own: leave route_search out"
+        )
+    return SharedRoutes(profile.serves)
+
+
+def best_single(profile: Profile, route_search: RouteSearch = auto) -> Route:
+    """The best single order for all tuples: what an expert would write."""
+    if profile.operators == 0:
+        return ()
+    if profile.serves:
+        route_search = SharedRoutes(profile.serves)
+    everyone = Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)
+    return checked_route(route_search, everyone)
+
+
+def costs_us(
+    profile: Profile, tree: Tree, routes: tuple[Route, ...], overheads: Overheads
+) -> Floats:
+    """What each tuple costs in a mesh, its tests and its share of the rusters included (eq. 2)."""
+    if isinstance(tree, Leaf):
+        return profile.realized_us(routes[tree.label])
+    costs = np.zeros(profile.rows)
+    ends = list(leaves(tree))
+    for (leaf, tests), rows in zip(ends, reach(profile, tree), strict=True):
+        costs[rows] = profile.take(rows).realized_us(routes[leaf.label]) + tests * overheads.node_us
+    return costs + len(ends) * overheads.route_us(profile.operators)
+
+
+def reach(profile: Profile, tree: Tree) -> list[Ints]:
+    """The rows of the sample that reach each leaf, left to right."""
+    columns = {name: one_piece(profile.sample.column(name)) for name in attributes_of(tree)}
+    return leaves_of(tree, columns.__getitem__, profile.rows)
+
+
+def describe(
+    query: Query,
+    profile: Profile,
+    tree: Tree,
+    routes: tuple[Route, ...],
+    single: Route,
+    left_out: tuple[LeftOut, ...],
+    overheads: Overheads,
+    why: str | None = None,
+) -> Mesh:
+    """A mesh with its figures over the profiled tuples."""
+    single_us = profile.realized_us(single)
+    stats, costs = [], []
+    for (leaf, tests), rows in zip(leaves(tree), reach(profile, tree), strict=True):
+        share = len(rows) / profile.rows
+        own = float(profile.realized_us(routes[leaf.label])[rows].mean()) if len(rows) else 0.0
+        other = float(single_us[rows].mean()) if len(rows) else 0.0
+        stats.append(LeafStats(share, own, other))
+        costs.append(LeafCost(share, own, tests))
+    return Mesh(
+        query=query,
+        operators=tuple(
+            OperatorStats(name, after, *map(float, figures))
+            for name, after, *figures in zip(
+                profile.names,
+                profile.after,
+                profile.cost_us,
+                profile.pass_rates(),
+                profile.drop_us,
+                profile.pass_us,
+                strict=True,
+            )
+        ),
+        tree=tree,
+        routes=routes,
+        leaves=tuple(stats),
+        single=single,
+        expected_us=mesh_cost_us(costs, profile.operators, overheads),
+        single_us=float(single_us.mean()),
+        bound_us=float(profile.clairvoyant_us().mean()),
+        sample_rows=profile.rows,
+        left_out=left_out,
+        why=why or f"{len(stats)} kinds of tuples are worth telling apart",
+    )
+
+
+def single_mesh(
+    query: Query, profile: Profile, route: Route, left_out: tuple[LeftOut, ...], why: str
+) -> Mesh:
+    """A mesh of one route, which has no overheads."""
+    free = Overheads(0.0, 0.0, 1)
+    return describe(query, profile, Leaf(0), (route,), route, left_out, free, why)
+
+
+def untrained_mesh(query: Query, names: tuple[str, ...], after: tuple[frozenset[int], ...]) -> Mesh:
+    """The order as written, for a stream of which nothing is known yet (plan staging, QM § 4.2)."""
+    route = written_route(after)
+    operators = tuple(
+        OperatorStats(name, before, float("nan"), float("nan"))
+        for name, before in zip(names, after, strict=True)
+    )
+    nothing = float("nan")
+    leaf = LeafStats(1.0, nothing, nothing)
+    why = (
+        "nothing is known yet: the order as written, until a sample is profiled"
+        if len(names) > 1
+        else "fewer than two operators have one order"
+    )
+    return Mesh(
+        query, operators, Leaf(0), (route,), (leaf,), route,
+        nothing, nothing, nothing, 0, (), why,
+    )  # fmt: skip
+
+
+def leave_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:
+    """The mesh with uncertain routes where orders cost about the same (QM § 5.4)."""
+    if tolerance == 0:
+        return mesh
+    uncertain = tuple(
+        uncertain_route(route, profile.take(rows) if len(rows) else profile, tolerance, mesh.single)
+        for route, rows in zip(mesh.leaf_routes, reach(profile, mesh.tree), strict=True)
+    )
+    return replace(mesh, uncertain=uncertain)

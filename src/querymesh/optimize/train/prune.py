@@ -1,0 +1,106 @@
+"""Cutting a classifier back to the tests that pay, by the cost of the mesh (QM eq. 2).
+
+A test pays if what its two sides save over the best single leaf in its place is more than the test,
+the leaves it adds, and the standard error of that saving. From the leaves up, all in sums over
+cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from querymesh.classify.induce import Node
+from querymesh.classify.tree import Leaf, Split, Tree
+from querymesh.optimize.search.cell_costs import CellCosts
+from querymesh.stats.profile import Floats, Ints, Route
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A leaf with its tuples: the cells, how many tuples, and what they cost on each route."""
+
+    label: int
+    cells: Ints
+    weight: float
+    totals: Floats
+    tests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A subtree cut back, its leaves with the tests from here, and what its tuples cost: in it, and
+    on each route of the mesh. Labels are places in the mesh's routes."""
+
+    tree: Tree
+    ends: list[End]
+    cost_us: float
+    weight: float
+    totals: Floats
+
+    @classmethod
+    def leaf(cls, label: int, cells: Ints, weight: float, totals: Floats) -> Pruned:
+        """One leaf for all these cells."""
+        end = End(label, cells, weight, totals)
+        return cls(Leaf(label), [end], float(totals[label]), weight, totals)
+
+
+class Pruner:
+    """Prunes classifiers of one mesh, whose labels `number` turns into places in `routes`."""
+
+    def __init__(
+        self,
+        costs: CellCosts,
+        routes: tuple[Route, ...],
+        number: dict[int, int],
+        node_us: float,
+        leaf_us: float,
+    ) -> None:
+        self._costs = costs
+        self._weights = costs.cells.weights
+        self._routes = routes
+        self._number = number
+        self._node_us = node_us
+        self._leaf_us = leaf_us
+        self._sums = np.stack([costs.sums(route) for route in routes])
+
+    def prune(self, node: Node) -> Pruned:
+        """The tree below a node, cut back, and what it then costs without its leaves' overhead."""
+        if node.yes is None or node.no is None or node.test is None:
+            weight = float(self._weights[node.rows].sum())
+            totals = self._sums[:, node.rows].sum(axis=1)
+            return Pruned.leaf(self._number[node.label], node.rows, weight, totals)
+        yes, no = self.prune(node.yes), self.prune(node.no)
+        weight, totals = yes.weight + no.weight, yes.totals + no.totals
+        cost_us = yes.cost_us + no.cost_us + self._node_us * weight
+        best = int(totals.argmin())
+        saved_us = float(totals[best]) - cost_us
+        beyond_us = saved_us - (len(yes.ends) + len(no.ends) - 1) * self._leaf_us
+        if beyond_us > 0:
+            ends = [
+                End(end.label, end.cells, end.weight, end.totals, end.tests + 1)
+                for end in yes.ends + no.ends
+            ]
+            if beyond_us > self._doubt_us(best, ends, saved_us, weight):
+                tree = Split(node.test, yes.tree, no.tree)
+                return Pruned(tree, ends, cost_us, weight, totals)
+        return Pruned.leaf(best, node.rows, weight, totals)
+
+    def _doubt_us(self, best: int, ends: list[End], saved_us: float, weight: float) -> float:
+        """The standard error of the sum of what each tuple saves by these leaves over `best`.
+
+        A tuple saves d - k, where d is the difference of two routes and k the cost of its tests:
+        the sum of squares is Σ d² - 2 k Σ d + n k².
+        """
+        squares = 0.0
+        for end in ends:
+            k = end.tests * self._node_us
+            squares += k * k * end.weight
+            if end.label != best:
+                of_cell = self._costs.squares(self._routes[best], self._routes[end.label])
+                squares += float(of_cell[end.cells].sum())
+                squares -= 2 * k * float(end.totals[best] - end.totals[end.label])
+        variance = squares / weight - (saved_us / weight) ** 2
+        return math.sqrt(max(variance, 0.0) * weight)

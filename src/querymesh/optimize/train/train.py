@@ -1,0 +1,213 @@
+"""Training: from a profile to a mesh (QM § 4, Fig. 3), with the checks that keep it honest.
+
+    profile -> condense -> start -> search -> does it pay on tuples the search never saw? -> mesh
+
+The last step guards against learning the sample by heart: the search sees a part of the profiled
+tuples, two thirds unless told, and its mesh is accepted only if the others say it is cheaper than
+the best single route, overheads included, by more than the standard error of that saving. Otherwise
+the mesh *is* the single route. One standard error is enough, because a split had to be unlikely as
+chance to be proposed at all (`condense`), and had to pay beyond doubt to survive pruning
+(`problem`). The same unseen tuples tell the sample's accuracy (`_accuracy`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from querymesh.classify.attributes import LeftOut
+from querymesh.classify.condense import condense
+from querymesh.classify.tree import Leaf
+from querymesh.cost.route_time import Overheads
+from querymesh.errors import TrainingError
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.search.problem import Problem, Solution
+from querymesh.optimize.search.searches import SEARCHES
+from querymesh.optimize.search.start import STARTS, Start, checked
+from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.train.describe import (
+    best_single,
+    costs_us,
+    describe,
+    leave_open,
+    route_search_for,
+    single_mesh,
+)
+from querymesh.optimize.train.folds import JUDGES
+from querymesh.optimize.train.training import Training, chosen, known_name
+from querymesh.query.model import Query
+from querymesh.stats.profile import Floats, Profile, Route
+
+POLICIES = ("mesh", "single")
+
+
+def train_mesh(
+    query: Query,
+    profile: Profile,
+    overheads: Overheads,
+    training: Training | None = None,
+    policy: str = "mesh",
+) -> Mesh:
+    """The mesh of a query for the profiled tuples; with policy "single" its best single route."""
+    training = training or Training()
+    known_name("policy", policy, POLICIES)
+    mesh = _best_mesh(query, profile, overheads, training, policy)
+    mesh = replace(mesh, window=training.window, least_ruster=training.least_ruster)
+    return leave_open(mesh, profile, training.tolerance)
+
+
+def _best_mesh(
+    query: Query, profile: Profile, overheads: Overheads, training: Training, policy: str
+) -> Mesh:
+    if profile.rows == 0:
+        raise TrainingError(
+            "the sample is empty: there is nothing to learn from. Give a sample with rows, "
+            "or run without training"
+        )
+    single = best_single(profile, route_search_for(profile, training))
+    why = nothing_to_search(profile, policy)
+    if why:
+        return single_mesh(query, profile, single, (), why)
+    found, judged = _search_and_judge(profile, overheads, training, single)
+    mesh = _verdict(query, profile, single, found, judged, overheads)
+    asked = training.accuracy is not None or training.judge not in (None, "holdout")
+    accuracy = judged.accuracy if asked else math.nan
+    how = f"{name_of(training.search)} from {name_of(training.start)}"
+    text = found_by(how, found.problem, found.solution)
+    return replace(mesh, found_by=text, accuracy=accuracy)
+
+
+def nothing_to_search(profile: Profile, policy: str) -> str:
+    """Why there is but one route to choose; empty where there is something to search."""
+    if policy == "single":
+        return "policy single was asked for"
+    return "fewer than two operators have one order" if profile.operators < 2 else ""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one search found, and in what."""
+
+    solution: Solution
+    problem: Problem
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return tuple(self.problem.training.left_out)
+
+
+def found_by(how: str, problem: Problem, solution: Solution) -> str:
+    """A search in one sentence: how it went about, what it looked at, and why it ended."""
+    return (
+        f"{how}, {_counted(problem.evaluated, 'partition')} of "
+        f"{_counted(problem.training.size, 'training tuple')} as "
+        f"{_counted(problem.meshes_costed, 'mesh', 'meshes')}; {solution.stopped or 'it was done'}"
+    )
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the mesh saves over the single route on each unseen tuple; the sample's accuracy."""
+
+    saved_us: Floats
+    accuracy: float
+
+
+def _search(
+    profile: Profile, overheads: Overheads, training: Training, rng: np.random.Generator
+) -> _Found:
+    problem = make_problem(profile, overheads, training)
+    return _Found(find(problem, training, rng), problem)
+
+
+def make_problem(profile: Profile, overheads: Overheads, training: Training) -> Problem:
+    """The search problem of a profile, with the condensing and the route search asked for."""
+    condensed = condense(profile, training.training_tuples)
+    return Problem(condensed, overheads, route_search_for(profile, training))
+
+
+def find(
+    problem: Problem, training: Training, rng: np.random.Generator, start: Start | None = None
+) -> Solution:
+    """What the search asked for finds, from the start asked for or another.
+
+    Either may be a caller's own: what it returns is checked here.
+    """
+    search = chosen("search", training.search, SEARCHES)
+    begin = checked(start or chosen("start", training.start, STARTS))
+    found: object = search(problem, begin, rng, training.stop)
+    if not isinstance(found, Solution):
+        raise TrainingError(
+            f"search {name_of(search)} returned {found!r}: a search returns the best of the "
+            "solutions that `problem.solve` gave it"
+        )
+    return found
+
+
+def _search_and_judge(
+    profile: Profile, overheads: Overheads, training: Training, single: Route
+) -> tuple[_Found, _Judged]:
+    """Search in each fold and judge by its unseen tuples; several folds are only for judging."""
+    rng = np.random.default_rng(training.seed)
+    folds = chosen("judge", training.judged_by, JUDGES)(
+        profile.rows, training.holdout, training.folds, rng
+    )
+    found: _Found | None = None
+    saved, times, accuracies = np.zeros(profile.rows), np.zeros(profile.rows), []
+    for fold in folds:
+        found = _search(profile.take(fold.seen), overheads, training, rng)
+        if len(fold.unseen) == 0:
+            continue
+        unseen = profile.take(fold.unseen)
+        solution = found.solution
+        costs = costs_us(unseen, solution.tree, solution.routes, overheads)
+        saved[fold.unseen] += unseen.realized_us(single) - costs
+        times[fold.unseen] += 1
+        accuracies.append(_accuracy(solution.cost_us, float(costs.mean())))
+    if found is None or len(folds) > 1:
+        found = _search(profile, overheads, training, rng)
+    judged = times > 0
+    accuracy = float(np.mean(accuracies)) if accuracies else math.nan
+    return found, _Judged(saved[judged] / times[judged], accuracy)
+
+
+def _accuracy(predicted_us: float, realized_us: float) -> float:
+    """How well the seen tuples foretold the unseen: 1 - |predicted - realized| / realized cost of
+    the mesh learned from the seen, 0 at least. Over several folds it is the mean."""
+    if realized_us <= 0:
+        return 1.0 if predicted_us <= 0 else 0.0
+    return max(0.0, 1.0 - abs(predicted_us - realized_us) / realized_us)
+
+
+def _verdict(
+    query: Query,
+    profile: Profile,
+    single: Route,
+    found: _Found,
+    judged: _Judged,
+    overheads: Overheads,
+) -> Mesh:
+    """Accept what was found if it pays on unseen tuples; else fall back to the single route."""
+    left_out, tree, routes = found.left_out, found.solution.tree, found.solution.routes
+    if isinstance(tree, Leaf):
+        why = "no split of the data costs less than the best single route"
+        return single_mesh(query, profile, single, left_out, why)
+    saved = judged.saved_us
+    error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else 0.0
+    if len(saved) and float(saved.mean()) <= error:
+        why = (
+            f"a mesh of {len(routes)} routes was found, but on {len(saved):,} tuples it had "
+            "not seen its saving could be chance"
+        )
+        return single_mesh(query, profile, single, left_out, why)
+    mesh = describe(query, profile, tree, routes, single, left_out, overheads)
+    if mesh.expected_us > mesh.single_us:
+        why = "over the whole sample the best single route costs less"
+        return single_mesh(query, profile, single, left_out, why)
+    return mesh

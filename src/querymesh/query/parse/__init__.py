@@ -1,0 +1,1 @@
+"""From SQL text, or a list of conditions, to an immutable query."""

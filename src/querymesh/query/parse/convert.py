@@ -1,0 +1,283 @@
+"""One visitor from sqlglot's tree to ours; what it does not know, it names and refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from querymesh.errors import QueryError, UnsupportedError, did_you_mean
+from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
+from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
+from querymesh.query.functions.like import with_backslash
+from querymesh.query.parse.syntax import MARK, as_written
+from querymesh.query.predicate.predicate import Predicate
+
+_BINARY = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.DPipe: "concat",
+}
+_FLATTENED = {"and", "or", "concat"}
+
+_CAST_TO = {
+    "BIGINT": "bigint",
+    "INT": "int",
+    "DOUBLE": "double",
+    "TEXT": "string",
+    "VARCHAR": "string",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+_READ_ARGS = {
+    *("this", "expression", "expressions", "negate", "low", "high", "ifs", "default", "true"),
+    *("to", "safe", "is_string", "table", "db"),
+}
+"""What the visitor reads of a node. Anything else would be silently ignored, so it is refused."""
+
+_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"}
+
+
+class Converter:
+    """Converts the expressions of one query.
+
+    `aliases` tell `s.data` among a predicate's columns from a column whose name has a dot.
+    """
+
+    def __init__(self, functions: Mapping[str, Predicate], aliases: Collection[str]) -> None:
+        self.functions = functions
+        self.aliases = {alias.lower() for alias in aliases}
+
+    def convert(self, node: Any) -> Expr:
+        """Our expression for a sqlglot one."""
+        if any(value and name not in _READ_ARGS for name, value in node.args.items()):
+            raise _unsupported(node)
+        operator = _BINARY.get(type(node))
+        if operator is not None:
+            return self._binary(operator, node)
+        match node:
+            case exp.Paren():
+                return self.convert(node.this)
+            case exp.Column():
+                return self._column(node)
+            case exp.Null():
+                return Literal(None)
+            case exp.Boolean():
+                return Literal(bool(node.this))
+            case exp.Literal():
+                return Literal(node.this) if node.is_string else _number(node.this)
+            case exp.RawString():
+                return Literal(node.this)
+            case exp.Not():
+                return negation(self.convert(node.this))
+            case exp.Neg():
+                return self._negative(node)
+            case exp.Is():
+                return self._is(node)
+            case exp.NullSafeNEQ():
+                pair = (self.convert(node.this), self.convert(node.expression))
+                return negation(Call("<=>", pair))
+            case exp.In() if node.expressions and not node.args.get("query"):
+                return Call("in", self._all([node.this, *node.expressions]))
+            case exp.Between():
+                return Call("between", self._all([node.this, node.args["low"], node.args["high"]]))
+            case exp.Escape():
+                return self._escape(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Cast() | exp.TryCast():
+                return self._cast(node)
+            case exp.Anonymous():
+                return self._call(node)
+        raise _unsupported(node)
+
+    def _all(self, nodes: list[Any]) -> tuple[Expr, ...]:
+        return tuple(self.convert(node) for node in nodes)
+
+    def _binary(self, operator: str, node: Any) -> Expr:
+        args = self._all([node.this, node.expression])
+        if operator in _FLATTENED:
+            args = tuple(part for arg in args for part in _parts(operator, arg))
+        call = self._checked(operator, args, node)
+        return negation(call) if node.args.get("negate") else call
+
+    def _column(self, node: Any) -> Expr:
+        if node.args.get("db") or isinstance(node.this, exp.Star):
+            raise UnsupportedError(
+                f"{as_written(node)}: fields of nested columns are not supported; "
+                "select them into columns of their own beforehand"
+            )
+        return Column(node.table or None, node.name)
+
+    def _negative(self, node: Any) -> Expr:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return _number(f"-{node.this.this}")
+        return Call("negative", self._all([node.this]))
+
+    def _is(self, node: Any) -> Expr:
+        operand = self.convert(node.this)
+        match node.expression:
+            case exp.Null():
+                return Call("is null", (operand,))
+            case exp.Boolean():
+                return Call("<=>", (operand, Literal(bool(node.expression.this))))
+        raise _unsupported(node)
+
+    def _escape(self, node: Any) -> Expr:
+        match, escape = node.this, self.convert(node.expression)
+        pattern = self.convert(match.expression)
+        name = _BINARY.get(type(match))
+        if not (name and isinstance(pattern, Literal) and isinstance(pattern.value, str)):
+            raise _unsupported(node)
+        if not (isinstance(escape, Literal) and isinstance(escape.value, str) and escape.value):
+            raise _unsupported(node)
+        rewritten = Literal(with_backslash(pattern.value, escape.value))
+        call = self._checked(name, (self.convert(match.this), rewritten), node)
+        return negation(call) if match.args.get("negate") else call
+
+    def _case(self, node: Any) -> Expr:
+        subject = node.args.get("this")
+        args: list[Expr] = []
+        for arm in node.args["ifs"]:
+            condition = self.convert(arm.this)
+            if subject is not None:
+                condition = Call("=", (self.convert(subject), condition))
+            args += [condition, self.convert(arm.args["true"])]
+        if node.args.get("default") is not None:
+            args.append(self.convert(node.args["default"]))
+        return Call("case", tuple(args))
+
+    def _cast(self, node: Any) -> Expr:
+        operand = self.convert(node.this)
+        target = str(node.to.this.name)
+        is_text = isinstance(operand, Literal) and isinstance(operand.value, str)
+        if is_text and (target in _TIMESTAMPS or target == "DATE"):
+            return _moment(node, str(operand.value), target)  # type: ignore[union-attr]
+        if isinstance(operand, Literal) and _is_suffixed(operand, target):
+            value = operand.value
+            return Literal(float(value)) if target == "DOUBLE" else operand  # type: ignore[arg-type]
+        if target not in _CAST_TO:
+            raise UnsupportedError(
+                f"{as_written(node)}: cast to BIGINT, INT, DOUBLE, STRING, BOOLEAN or DATE instead"
+            )
+        return Cast(operand, _CAST_TO[target])
+
+    def _call(self, node: Any) -> Expr:
+        name = str(node.this).removeprefix(MARK)
+        lowered = name.lower()
+        if lowered in self.functions:
+            return UserCall(lowered, self._user_arguments(self.functions[lowered], node))
+        if lowered in AGGREGATES or lowered in TIME_WINDOWS:
+            return self._aggregate(lowered, node)
+        if lowered not in CALLABLE:
+            names = CALLABLE | AGGREGATES | set(self.functions)
+            raise QueryError(f"unknown function {name}: {did_you_mean(name, names)}")
+        return self._checked(ALIASES.get(lowered, lowered), self._all(node.expressions), node)
+
+    def _aggregate(self, name: str, node: Any) -> Expr:
+        """What holds of single rows has no aggregates; see `aggregate_call` for what may."""
+        what = f"aggregate {as_written(node)}" if name in AGGREGATES else as_written(node)
+        place = "SELECT and HAVING" if name in AGGREGATES else "SELECT and GROUP BY"
+        raise QueryError(
+            f"{what} is of groups of rows: it may stand in {place}, and not in a condition on "
+            "single rows or inside an aggregate"
+        )
+
+    def _user_arguments(self, function: Predicate, node: Any) -> tuple[Expr, ...]:
+        if node.expressions or not function.columns:
+            return self._all(node.expressions)
+        return tuple(self._named_column(name) for name in function.columns)
+
+    def _named_column(self, name: str) -> Column:
+        relation, dot, column = name.partition(".")
+        if dot and relation.lower() in self.aliases:
+            return Column(relation, column)
+        return Column(None, name)
+
+    def _checked(self, name: str, args: tuple[Expr, ...], node: Any) -> Expr:
+        function = FUNCTIONS[name]
+        least, most = function.arity
+        if len(args) < least or (most is not None and len(args) > most):
+            wanted = str(least) if least == most else f"{least} to {most or 'any number of'}"
+            raise QueryError(
+                f"{as_written(node)}: {name} takes {wanted} arguments, not {len(args)}"
+            )
+        if function.pattern and function.check is not None:
+            pattern = args[1]
+            if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+                raise QueryError(
+                    f"{as_written(node)}: the pattern of {name.upper()} must be a string literal; "
+                    "use a qm.predicate for patterns that vary by row"
+                )
+            function.check(pattern.value)
+        return Call(name, args)
+
+
+def _unsupported(node: Any) -> UnsupportedError:
+    if isinstance(node, (exp.Query, exp.Exists)) or node.find(exp.Query):
+        return UnsupportedError(
+            f"subquery {as_written(node)}: join its result as a look-up table instead"
+        )
+    return UnsupportedError(f"{as_written(node)} is not supported in a QueryMesh query")
+
+
+def negation(expr: Expr) -> Expr:
+    """NOT expr, in the form in which people would write it."""
+    if isinstance(expr, Call) and expr.function == "is null":
+        return Call("is not null", expr.args)
+    return Call("not", (expr,))
+
+
+def conjuncts_of(expr: Expr) -> list[Expr]:
+    """The parts of a condition between its top-level ANDs."""
+    return list(_parts("and", expr))
+
+
+def _parts(operator: str, expr: Expr) -> tuple[Expr, ...]:
+    return expr.args if isinstance(expr, Call) and expr.function == operator else (expr,)
+
+
+def _number(text: str) -> Literal:
+    if text.lstrip("-").isdigit():
+        value = int(text)
+        if not -(2**63) <= value < 2**63:
+            raise QueryError(f"{text} is outside BIGINT; write {text}.0 for a DOUBLE")
+        return Literal(value)
+    return Literal(float(text))
+
+
+def _is_suffixed(operand: Literal, target: str) -> bool:
+    """5L and 2.5D, which sqlglot reads as casts."""
+    is_number = isinstance(operand.value, (int, float)) and not isinstance(operand.value, bool)
+    return is_number and (target == "DOUBLE" or (target == "BIGINT" and type(operand.value) is int))
+
+
+def _moment(node: Any, text: str, target: str) -> Literal:
+    try:
+        if target == "DATE":
+            return Literal(dt.date.fromisoformat(text.strip()))
+        return Literal(dt.datetime.fromisoformat(text.strip()))
+    except ValueError:
+        raise QueryError(
+            f"{as_written(node)}: {text!r} is no {target}; "
+            "write '2024-01-31' or '2024-01-31 23:59:59'"
+        ) from None

@@ -1,0 +1,1 @@
+"""Python functions as conditions: called on batches, their results checked, failures traced."""

@@ -1,0 +1,224 @@
+"""User functions: how a Python function becomes an operator or a part of a SQL expression.
+
+A function gets Arrow arrays and gives one value per row back. What it gives is checked each time,
+because a wrong length or type would otherwise surface far away, as a wrong result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from querymesh.errors import PredicateError, QueryError
+from querymesh.query.predicate import failing_rows as guilt
+from querymesh.query.predicate import result_array as returned
+
+_BOOLEAN = pa.bool_()
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A Python function with what the optimizer must know about it.
+
+    `columns` are its arguments when it stands alone or is called without any; `cost` replaces the
+    measured time (money, tokens); `after` names operators that must come earlier on every route.
+    """
+
+    fn: Callable[..., Any]
+    name: str
+    columns: tuple[str, ...] = ()
+    cost: float | None = None
+    after: tuple[str, ...] = ()
+    returns: pa.DataType = _BOOLEAN
+    vectorised: bool = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.fn):
+            raise QueryError(f"a predicate needs a function, not {type(self.fn).__name__}")
+        if not _NAME.fullmatch(self.name):
+            raise QueryError(
+                f"{self.name!r} cannot name a predicate in SQL: "
+                'give an identifier, as in qm.predicate(fn, name="is_attack")'
+            )
+        if self.cost is not None and not self.cost > 0:
+            raise QueryError(f"predicate {self.name}: cost must be positive, not {self.cost!r}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, so that a decorated function can still be tested alone."""
+        return self.fn(*args, **kwargs)
+
+    def apply(self, args: Sequence[pa.Array], n: int) -> pa.Array:
+        """The function's value for each of n rows; PredicateError if it raises or misbehaves."""
+        if n == 0:
+            return pa.array([], self.returns)
+        try:
+            result = self._run(args, n)
+        except Exception as error:
+            raise PredicateError(
+                guilt.blame(self.name, self._labels(args), self._run, args, n, error)
+            ) from error
+        return self._checked(result, n)
+
+    def apply_dropping(
+        self, args: Sequence[pa.Array], n: int
+    ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Like `apply`, but rows on which the function raises are NULL; also which these are."""
+        pieces: list[pa.Array] = []
+        failed = np.zeros(n, dtype=bool)
+        done = 0
+        for rows, result in guilt.harvest(self._run, args, n):
+            if isinstance(result, guilt.Raised):
+                failed[done : done + rows] = True
+                pieces.append(pa.nulls(rows, self.returns))
+            else:
+                pieces.append(self._checked(result, rows))
+            done += rows
+        return (pa.concat_arrays(pieces) if pieces else pa.array([], self.returns)), failed
+
+    def _run(self, args: Sequence[pa.Array], n: int) -> Any:
+        if self.vectorised:
+            return self.fn(*args)
+        if not args:
+            return [self.fn() for _ in range(n)]
+        return [self.fn(*row) for row in zip(*(arg.to_pylist() for arg in args), strict=True)]
+
+    def _checked(self, result: Any, n: int) -> pa.Array:
+        return returned.as_array(self.name, result, n, self.returns)
+
+    def _labels(self, args: Sequence[pa.Array]) -> tuple[str, ...]:
+        if len(self.columns) == len(args):
+            return self.columns
+        return tuple(f"argument {i}" for i in range(1, len(args) + 1))
+
+
+Decorator = Callable[[Callable[..., Any]], Predicate]
+
+
+@overload
+def predicate(
+    fn: Callable[..., Any],
+    *,
+    columns: Iterable[str] = ...,
+    name: str | None = ...,
+    cost: float | None = ...,
+    after: Iterable[str] = ...,
+    vectorised: bool = ...,
+) -> Predicate: ...
+
+
+@overload
+def predicate(
+    fn: None = None,
+    *,
+    columns: Iterable[str] = ...,
+    name: str | None = ...,
+    cost: float | None = ...,
+    after: Iterable[str] = ...,
+    vectorised: bool = ...,
+) -> Decorator: ...
+
+
+def predicate(
+    fn: Callable[..., Any] | None = None,
+    *,
+    columns: Iterable[str] = (),
+    name: str | None = None,
+    cost: float | None = None,
+    after: Iterable[str] = (),
+    vectorised: bool = True,
+) -> Predicate | Decorator:
+    """Make a condition of a Python function; as a decorator or as a plain call.
+
+    The function gets one Arrow array per column and returns one boolean per row; NULL drops the
+    row. With `vectorised=False` it is called row by row with Python values.
+
+    >>> import pyarrow.compute as pc
+    >>> @predicate(columns=["port"])
+    ... def low(port):
+    ...     return pc.less(port, 1024)
+    >>> low.name, low.columns
+    ('low', ('port',))
+    """
+    return _made(fn, _BOOLEAN, columns, name, cost, after, vectorised)
+
+
+@overload
+def function(
+    fn: Callable[..., Any],
+    *,
+    returns: pa.DataType = ...,
+    columns: Iterable[str] = ...,
+    name: str | None = ...,
+    cost: float | None = ...,
+    after: Iterable[str] = ...,
+    vectorised: bool = ...,
+) -> Predicate: ...
+
+
+@overload
+def function(
+    fn: None = None,
+    *,
+    returns: pa.DataType = ...,
+    columns: Iterable[str] = ...,
+    name: str | None = ...,
+    cost: float | None = ...,
+    after: Iterable[str] = ...,
+    vectorised: bool = ...,
+) -> Decorator: ...
+
+
+def function(
+    fn: Callable[..., Any] | None = None,
+    *,
+    returns: pa.DataType | None = None,
+    columns: Iterable[str] = (),
+    name: str | None = None,
+    cost: float | None = None,
+    after: Iterable[str] = (),
+    vectorised: bool = True,
+) -> Predicate | Decorator:
+    """Make a function that SQL expressions may call, as in `score(s.data) > 0.5`.
+
+    `returns` is the Arrow type of its values, DOUBLE unless told otherwise.
+    """
+    returns = pa.float64() if returns is None else returns
+    return _made(fn, returns, columns, name, cost, after, vectorised)
+
+
+def _made(
+    fn: Callable[..., Any] | None,
+    returns: pa.DataType,
+    columns: Iterable[str],
+    name: str | None,
+    cost: float | None,
+    after: Iterable[str],
+    vectorised: bool,
+) -> Predicate | Decorator:
+    def make(fn: Callable[..., Any]) -> Predicate:
+        return Predicate(
+            fn=fn,
+            name=getattr(fn, "__name__", type(fn).__name__) if name is None else name,
+            columns=_names("columns", columns),
+            cost=cost,
+            after=_names("after", after),
+            returns=returns,
+            vectorised=vectorised,
+        )
+
+    return make if fn is None else make(fn)
+
+
+def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"{what}= takes names as text, not {name!r}")
+    return given

@@ -1,0 +1,1 @@
+"""Meshes as one HTML page with everything in it."""

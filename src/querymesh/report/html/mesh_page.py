@@ -1,0 +1,215 @@
+"""A mesh as one HTML file with everything in it: no network, no scripts, light and dark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from querymesh.errors import QueryMeshError
+from querymesh.fabric.core.metrics import Metrics
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.routes.uncertain import certain
+from querymesh.report.comparison import Comparison, per_row
+from querymesh.report.html import plots
+from querymesh.report.html.html_tree import route_html, tree_html
+from querymesh.report.live.progress import BatchProgress
+from querymesh.report.text.figures import counted, micros, percent, times
+from querymesh.report.text.run_text import metrics_text
+
+
+def write_mesh_page(
+    mesh: Mesh,
+    path: str | os.PathLike[str],
+    metrics: Metrics | None = None,
+    comparison: Comparison | None = None,
+    progress: Sequence[BatchProgress] = (),
+    title: str = "Query mesh",
+    version: int | None = None,
+) -> None:
+    """Write the page; with metrics, a comparison or a stream's progress it shows those as well.
+
+    `version` is the mesh's own among those the metrics know.
+    """
+    page = mesh_page(mesh, metrics, comparison, progress, title, version)
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise QueryMeshError(f"cannot write the page to {path}: {error.strerror}") from error
+
+
+def mesh_page(
+    mesh: Mesh,
+    metrics: Metrics | None = None,
+    comparison: Comparison | None = None,
+    progress: Sequence[BatchProgress] = (),
+    title: str = "Query mesh",
+    version: int | None = None,
+) -> str:
+    """The page as text."""
+    return page_of(title, mesh_sections(mesh, metrics, comparison, progress, title, version))
+
+
+def mesh_sections(
+    mesh: Mesh,
+    metrics: Metrics | None = None,
+    comparison: Comparison | None = None,
+    progress: Sequence[BatchProgress] = (),
+    title: str = "Query mesh",
+    version: int | None = None,
+) -> list[str]:
+    """What a page has on one mesh."""
+    return [
+        _head(mesh, title),
+        _section("Which data takes which route", tree_html(mesh)),
+        _operators(mesh),
+        _mesh_plots(mesh),
+        _comparison(comparison) if comparison else "",
+        _section("The stream", _progress(progress)) if len(progress) > 1 else "",
+        _run(mesh, metrics, version) if metrics else "",
+        _left_out(mesh),
+    ]
+
+
+def page_of(title: str, sections: Sequence[str]) -> str:
+    """Sections as a page that needs nothing else."""
+    style = files("querymesh.report.html").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>\n{style}</style></head>\n"
+        f"<body><main>\n{chr(10).join(filter(None, sections))}\n</main></body></html>\n"
+    )
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _head(mesh: Mesh, title: str) -> str:
+    trained = mesh.sample_rows > 0 and bool(mesh.operators)
+    tiles = [
+        ("", str(len(mesh.routes)), "route" if mesh.is_single else "routes"),
+        ("", f"{mesh.sample_rows:,}", "sampled rows"),
+    ]
+    if trained:
+        tiles = [
+            ("gain", times(mesh.gain), "expected gain over the best single route"),
+            ("", f"{micros(mesh.expected_us)} µs", "expected a row, this mesh"),
+            ("", f"{micros(mesh.single_us)} µs", "expected a row, best single route"),
+            ("", f"{micros(mesh.bound_us)} µs", "clairvoyant bound"),
+            *tiles,
+        ]
+    drawn = "".join(
+        f'<div class="tile {kind}"><b>{escape(figure)}</b>'
+        f'<span class="quiet">{escape(what)}</span></div>'
+        for kind, figure, what in tiles
+    )
+    return (
+        f'<h1>{escape(title)}</h1><p class="quiet">{escape(mesh.why)}</p>'
+        f"<pre>{escape(mesh.query.sql.strip())}</pre>"
+        f'<div class="tiles">{drawn}</div>'
+    )
+
+
+def _operators(mesh: Mesh) -> str:
+    if not mesh.operators:
+        return ""
+    rows = [
+        (str(k), op.name, micros(op.cost_us), percent(op.pass_rate), _after(op.after))
+        for k, op in enumerate(mesh.operators, 1)
+    ]
+    table = _table(("#", "operator", "µs an evaluation", "passes", "after"), rows, text=(1,))
+    single = f"<p>Best single route: {route_html(mesh, certain(mesh.single))}</p>"
+    return _section("Operators", f'<div class="panel scroll">{table}</div>{single}')
+
+
+def _after(indices: frozenset[int]) -> str:
+    return ", ".join(str(k) for k in sorted(indices))
+
+
+def _mesh_plots(mesh: Mesh) -> str:
+    if mesh.sample_rows == 0 or not mesh.operators:
+        return ""
+    drawn = [_figure("Cost and strictness of each operator", plots.operators(mesh))]
+    if not mesh.is_single:
+        caption = "Each kind of tuples on its own route and on the best single route"
+        drawn.insert(0, _figure(caption, plots.leaf_costs(mesh)))
+    return f'<section><div class="plots">{"".join(drawn)}</div></section>'
+
+
+def _comparison(comparison: Comparison) -> str:
+    rows = []
+    for c in comparison.contenders:
+        work = per_row(c.evaluations, comparison.rows)
+        rows.append(
+            (
+                c.name,
+                c.how,
+                " ".join(f"{s:.2f}" for s in c.seconds),
+                times(comparison.ratio(c)),
+                "–" if work is None else f"{work:.2f}",
+                f"{c.rows_out:,}",
+            )
+        )
+    head = (
+        "contender",
+        "how it runs",
+        "seconds, by round",
+        "time",
+        "evaluations a row",
+        "rows out",
+    )
+    same = "the same rows" if comparison.same_results else "DIFFERENT rows: do not trust this"
+    note = (
+        f"<p>{counted(comparison.rows, 'row')} as a batch, "
+        f"{counted(len(comparison.first.seconds), 'interleaved round')}; times are medians of the "
+        f"ratios within a round. The same code against itself came to {times(comparison.control)}. "
+        f"All contenders gave {same}.</p>"
+    )
+    table = f'<div class="panel scroll">{_table(head, rows, text=(0, 1))}</div>'
+    drawn = _figure("How often they had to look", plots.evaluations(comparison)) + _figure(
+        "Time, and the control", plots.relative_times(comparison)
+    )
+    return _section("Comparison", f'{note}{table}<p></p><div class="plots">{drawn}</div>')
+
+
+def _progress(batches: Sequence[BatchProgress]) -> str:
+    rows = counted(sum(batch.num_input_rows for batch in batches), "row")
+    caption = (
+        f"{rows} in {len(batches)} batches; "
+        "the dashed line is where the mesh changed, in the running query"
+    )
+    return f'<div class="plots">{_figure(caption, plots.progress(batches), "wide")}</div>'
+
+
+def _run(mesh: Mesh, metrics: Metrics, version: int | None) -> str:
+    return _section("The run", f"<pre>{escape(metrics_text(metrics, mesh, version))}</pre>")
+
+
+def _left_out(mesh: Mesh) -> str:
+    if not mesh.left_out:
+        return ""
+    rows = [(out.name, out.reason) for out in mesh.left_out]
+    table = _table(("column", "why it is no test attribute"), rows, text=(0, 1))
+    return _section(
+        "Columns the classifier does not ask about", f'<div class="panel">{table}</div>'
+    )
+
+
+def _figure(caption: str, svg: str, kind: str = "") -> str:
+    return f'<figure class="panel {kind}"><figcaption>{escape(caption)}</figcaption>{svg}</figure>'
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = ()) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        drawn = (
+            f"<{tag}{' class=text' if i in text else ''}>{escape(cell)}</{tag}>"
+            for i, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(drawn)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"

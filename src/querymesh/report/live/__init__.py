@@ -1,0 +1,1 @@
+"""A running query, line by line."""

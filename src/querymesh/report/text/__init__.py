@@ -1,0 +1,1 @@
+"""Meshes, runs, routers, planners and indices as text."""

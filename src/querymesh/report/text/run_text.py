@@ -1,0 +1,129 @@
+"""The metrics of a run as text: what each operator and each leaf really did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import indent
+
+from querymesh.fabric.core.metrics import Metrics
+from querymesh.fabric.routers.learned import Learned
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.watch import Switch
+from querymesh.optimize.routes.uncertain import uncertain_text
+from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
+
+
+def metrics_text(
+    metrics: Metrics, mesh: Mesh, version: int | None = None, router: Learned | None = None
+) -> str:
+    """A run for people. `version` is the mesh's own; by default the newest the run has used.
+
+    Where tuples were not routed by a mesh, `router` is what their routers have learned.
+    """
+    version = current_version(metrics) if version is None else version
+    parts = [_summary(metrics)]
+    if mesh.operators:
+        parts.append("operators\n" + indent(_operators(metrics, mesh), "  "))
+    if router is not None:
+        parts.append(router.explain())
+    else:
+        parts.append("leaves\n" + indent(_leaves(metrics, mesh, version), "  "))
+    return "\n\n".join(parts)
+
+
+def switches_text(switches: Sequence[Switch]) -> str:
+    """When a running stream went over to another mesh, and why; one line each."""
+    return "\n".join(
+        f"after batch {switch.batch} mesh {switch.version}, expected to save "
+        f"{percent(switch.saving)}: {switch.reason}"
+        for switch in switches
+    )
+
+
+def current_version(metrics: Metrics) -> int:
+    """The newest mesh version that rows have met in this run."""
+    return max((version for version, _ in metrics.leaf_rows), default=0)
+
+
+def classify_share(metrics: Metrics) -> float:
+    """The share of the fabric's time that went into classifying; NaN before any row came."""
+    if metrics.total_seconds <= 0:
+        return float("nan")
+    return metrics.classify_seconds / metrics.total_seconds
+
+
+def _summary(metrics: Metrics) -> str:
+    evaluations = counted(metrics.evaluations, "evaluation")
+    lines = [
+        f"{metrics.rows_in:,} rows in, {metrics.rows_out:,} rows out, "
+        f"{counted(metrics.windows, 'window')}, {counted(metrics.rusters, 'ruster')}",
+        f"{evaluations}, {_per_row(metrics.evaluations, metrics.rows_in)} a row in, "
+        f"in {seconds(metrics.total_seconds)}",
+        f"classification {seconds(metrics.classify_seconds)}, "
+        f"{percent(classify_share(metrics))} of the time",
+    ]
+    if metrics.routing_calls:
+        lines.append(
+            f"{counted(metrics.routing_calls, 'routing call')}, "
+            f"{_per_row(metrics.routing_calls, metrics.rows_in)} a row in; deciding "
+            f"{seconds(metrics.routing_seconds)}, learning {seconds(metrics.learning_seconds)}"
+        )
+    if metrics.profiled_rows:
+        lines.append(
+            f"profiled {counted(metrics.profiled_rows, 'row')} on all operators, "
+            f"{counted(metrics.profile_evaluations, 'evaluation')}, "
+            f"{seconds(metrics.profile_seconds)}"
+        )
+    if metrics.errors_dropped:
+        lines.append(f"dropped {counted(metrics.errors_dropped, 'row')} a predicate raised on")
+    return "\n".join(lines)
+
+
+def _per_row(count: int, rows: int) -> str:
+    return f"{count / rows:.2f}" if rows else UNKNOWN
+
+
+def _operators(metrics: Metrics, mesh: Mesh) -> str:
+    done = metrics.by_operator()
+    rows = []
+    for index, op in enumerate(mesh.operators, 1):
+        visits = done.get(index)
+        if visits is None or not visits.evaluations:
+            rows.append((str(index), op.name, "0", UNKNOWN, UNKNOWN, UNKNOWN))
+            continue
+        rows.append(
+            (
+                str(index),
+                op.name,
+                f"{visits.evaluations:,}",
+                percent(visits.passed / visits.evaluations),
+                seconds(visits.seconds),
+                seconds(visits.seconds / visits.evaluations),
+            )
+        )
+    head = ("#", "operator", "evaluations", "passed", "time", "each")
+    return table(head, rows, left=(1,))
+
+
+def _leaves(metrics: Metrics, mesh: Mesh, version: int) -> str:
+    done = metrics.by_leaf(version)
+    rows = []
+    for leaf, steps in enumerate(mesh.leaf_choices):
+        here = metrics.leaf_rows.get((version, leaf), 0)
+        visits = done.get(leaf)
+        rows.append(
+            (
+                leaf_name(leaf),
+                f"{here:,}",
+                percent(here / metrics.rows_in) if metrics.rows_in else UNKNOWN,
+                uncertain_text(steps, " > ") or "straight to the output",
+                _per_row(visits.evaluations if visits else 0, here),
+                seconds(visits.seconds if visits else 0.0),
+            )
+        )
+    head = ("leaf", "rows", "share", "route", "evaluations a row", "time")
+    text = table(head, rows, left=(0, 3))
+    earlier = sum(rows for (used, _), rows in metrics.leaf_rows.items() if used != version)
+    if earlier:
+        text += f"\nbefore this version of the mesh: {counted(earlier, 'row')}"
+    return text

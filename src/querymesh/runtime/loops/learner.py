@@ -1,0 +1,269 @@
+"""The learner of a running stream, on the driver (QM § 4.2 and § 5.3).
+
+::
+
+    task reports --> batch by batch --> first mesh: gather profiles, train once
+                                   \\--> then Watch: ask tasks to profile, look for a better mesh
+                                             |                               |
+                              channel <------+-- ask, mesh ------------------+  (search thread)
+
+Spark's accumulator thread only hands a report over. Everything else happens on two daemon threads,
+one that follows the batches and one that searches, and nothing that goes wrong on them reaches the
+query: it goes on with the mesh it has.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+
+from querymesh.cost.route_time import Overheads
+from querymesh.fabric.core.metrics import Metrics
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.adapt.budget import Ask
+from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
+from querymesh.optimize.train.train import train_mesh
+from querymesh.optimize.train.training import Training
+from querymesh.runtime.channel import Channel
+from querymesh.runtime.reports import Report, join_profiles
+from querymesh.stats.costs import Timing
+from querymesh.stats.profile import Profile
+
+log = logging.getLogger("querymesh")
+
+REST = 20.0
+"""After a search, none without cause for so many times as long as it took: 5 % of a core."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a learner works with. Without `adaptation` it learns a first mesh and no more.
+
+    `measured` tells which operators' costs are times; `installed` hears of each new mesh.
+    """
+
+    channel: Channel
+    overheads: Overheads
+    training: Training
+    policy: str
+    measured: list[bool]
+    adaptation: Adaptation | None
+    installed: Callable[[int, Mesh, Switch | None], None]
+
+
+@dataclass
+class _Batch:
+    """The reports of one micro-batch so far."""
+
+    number: int | None
+    query: str | None = None
+    tasks: int = 0
+    metrics: Metrics = field(default_factory=Metrics)
+    profiles: list[Profile] = field(default_factory=list)
+    asked_evaluations: int = 0
+
+    @property
+    def key(self) -> tuple[str | None, int | None]:
+        return self.query, self.number
+
+    def add(self, report: Report) -> None:
+        self.tasks += 1
+        self.metrics.add(report.metrics)
+        self.profiles += report.profiles
+        self.asked_evaluations += report.asked_evaluations
+
+
+class Learner:
+    """Learns a first mesh, if the stream has none, and then keeps it fitting."""
+
+    def __init__(self, mesh: Mesh, version: int, setting: Setting) -> None:
+        self.done = threading.Event()
+        self._mesh = mesh
+        self._version = version
+        self._setting = setting
+        self._lock = threading.Lock()
+        self._inbox = threading.Lock()
+        self._waiting: deque[Report] = deque()
+        self._following = False
+        self._searching = False
+        self._batch: _Batch | None = None
+        self._tasks = self._tasks_before = 0
+        self._closed: tuple[str | None, int | None] | None = None
+        self._newest = -1
+        self._rest_until = 0.0
+        self._said = False
+        self._profiles: list[Profile] = []
+        self._watch: Watch | None = None
+        self._asked, self._ask_number = Ask(), setting.channel.state().ask_number
+        if mesh.sample_rows:
+            self._start_watching(None)
+            self.done.set()
+
+    def receive(self, report: Report) -> None:
+        """Take a task's report; returns at once."""
+        with self._inbox:
+            self._waiting.append(report)
+            start, self._following = not self._following, True
+        if start:
+            threading.Thread(target=self._follow, name="querymesh-learner", daemon=True).start()
+
+    def _follow(self) -> None:
+        while True:
+            with self._inbox:
+                if not self._waiting:
+                    self._following = False
+                    return
+                report = self._waiting.popleft()
+            try:
+                self._take(report)
+            except OSError as problem:
+                self._unheard(problem)
+            except Exception:
+                log.exception("a batch could not be learned from; the query goes on")
+
+    def _take(self, report: Report) -> None:
+        """Add a report to its batch; a batch with as many tasks as the last is taken as whole."""
+        self._newest = max(self._newest, -1 if report.batch is None else report.batch)
+        if self._watch is None:
+            self._gather(report.profiles)
+            return
+        if self._batch is not None and self._batch.key != (report.query, report.batch):
+            self._tasks_before, self._tasks = self._tasks, 0
+            self._close()
+        if self._batch is None:
+            self._batch = _Batch(report.batch, report.query)
+        self._batch.add(report)
+        self._tasks += 1
+        if report.batch is None or self._tasks == self._tasks_before:
+            self._close()
+            self._batch = _Batch(report.batch, report.query)
+
+    def _close(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is None or batch.tasks == 0 or self._watch is None:
+            return
+        with self._lock:
+            self._watch.observe(self._observation(batch))
+            ask = self._watch.ask
+            rested = self._watch.alarmed or monotonic() >= self._rest_until
+            look = self._watch.look() if rested and not self._searching else None
+            self._searching = self._searching or look is not None
+        if look is not None:
+            self._thread(self._search, look)
+        late, self._closed = batch.key == self._closed, batch.key
+        if ask != self._asked and not late:  # the next batch may have begun, and is asked already
+            self._ask_number += 1
+            self._asked = ask
+            self._setting.channel.ask(ask, self._ask_number)
+
+    def _observation(self, batch: _Batch) -> Observation:
+        operators = len(self._mesh.operators)
+        evaluations = np.zeros(operators)
+        for index, visits in batch.metrics.by_operator().items():
+            evaluations[index - 1] = visits.evaluations
+        return Observation(
+            batch=-1 if batch.number is None else batch.number,
+            rows=batch.metrics.rows_in,
+            tasks=batch.tasks,
+            visits={
+                (leaf, index): Timing(v.calls, v.evaluations, v.passed, v.seconds)
+                for (version, leaf, index), v in batch.metrics.visits.items()
+                if version == self._version
+            },
+            evaluations=evaluations,
+            profiled=np.full(operators, batch.asked_evaluations / operators),
+            profiles=batch.profiles,
+        )
+
+    def _start_watching(self, profile: Profile | None) -> None:
+        how = self._setting
+        if how.adaptation is not None:
+            self._watch = Watch(
+                self._mesh, how.overheads, how.training, how.adaptation, how.policy,
+                how.measured, profile,
+            )  # fmt: skip
+
+    def _gather(self, profiles: list[Profile]) -> None:
+        """Take in rows profiled for the first mesh; starts training when they suffice."""
+        if self._searching or self.done.is_set():
+            return
+        self._profiles += profiles
+        if sum(profile.rows for profile in self._profiles) >= self._setting.training.sample_rows:
+            self._searching = True
+            self._thread(self._learn)
+
+    def _learn(self) -> None:
+        how = self._setting
+        try:
+            how.channel.enough()
+            profile = join_profiles(self._profiles)
+            mesh = train_mesh(self._mesh.query, profile, how.overheads, how.training, how.policy)
+            self._install(mesh, None)
+            asked = how.training.accuracy
+            if asked is not None and not mesh.accuracy >= asked:
+                log.warning(
+                    "accuracy %g was asked for, and the %d rows a stream learns from first have "
+                    "%.3f: it goes on with their mesh", asked, profile.rows, mesh.accuracy,
+                )  # fmt: skip
+            log.info("mesh %d learned from %d rows: %s", self._version, profile.rows, mesh.why)
+            with self._lock:
+                self._start_watching(profile)
+        except OSError as problem:
+            self._unheard(problem)
+        except Exception:
+            log.exception("no mesh could be learned; the query goes on with the order as written")
+        finally:
+            self._profiles = []
+            self._searching = False
+            self.done.set()
+
+    def _search(self, look: Look) -> None:
+        started = monotonic()
+        try:
+            finding = look.finding()
+            if finding is None or self._watch is None:
+                return
+            switch = look.switch(finding, self._version + 1, self._newest)
+            if not self._install(finding.mesh, switch, look.epoch):
+                log.info("the data changed again while a mesh was searched for: it is let go")
+                return
+            log.info("mesh %d after batch %d: %s", switch.version, switch.batch, switch.reason)
+        except OSError as problem:
+            self._unheard(problem)
+        except Exception:
+            log.exception("no better mesh could be searched for; the query goes on")
+        finally:
+            self._rest_until = monotonic() + REST * (monotonic() - started)
+            self._searching = False
+
+    def _install(self, mesh: Mesh, switch: Switch | None, epoch: int = 0) -> bool:
+        """One file makes it the newest; whoever begins a batch after this takes it.
+
+        Not so a mesh that was found on data of an earlier epoch than the present.
+        """
+        with self._lock:
+            if self._watch is not None and self._watch.epoch != epoch:
+                return False
+            version = self._version + 1
+            self._setting.channel.publish(mesh, version)
+            self._setting.installed(version, mesh, switch)
+            self._version, self._mesh = version, mesh
+            if self._watch is not None:
+                self._watch.installed(mesh)
+            return True
+
+    def _unheard(self, problem: OSError) -> None:
+        """The folder cannot be written, or is gone with its checkpoint: say so once."""
+        level = logging.DEBUG if self._said else logging.WARNING
+        self._said = True
+        log.log(level, "the query goes on with the mesh it has; no other reaches it: %s", problem)
+
+    def _thread(self, work: Callable[..., None], *args: object) -> None:
+        threading.Thread(target=work, args=args, name="querymesh-search", daemon=True).start()

@@ -1,0 +1,1 @@
+"""Join state as files, versioned by batch."""

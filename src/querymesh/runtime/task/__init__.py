@@ -1,0 +1,1 @@
+"""What a task does beside running tuples: fetch its router, profile, report."""

@@ -1,0 +1,1 @@
+"""Queries of one source on Spark: Catalyst expressions, or the fabric in Arrow tasks."""

@@ -1,0 +1,460 @@
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import querymesh as qm
+from eddies import bound_of, content, dependent, run, stream
+from querymesh.classify.partitions import Partitions
+from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.tables import make_tables
+from querymesh.fabric.routers.content import ContentRouter
+from querymesh.fabric.routers.content_learning import (
+    LEAST_PROBABILITY,
+    MOST_PARTITIONS,
+    MOST_SAMPLE,
+)
+from querymesh.fabric.routers.content_sample import Sample, left_out
+from querymesh.fabric.routers.eddy import PROFILING
+from querymesh.fabric.routers.estimates import Pair
+from querymesh.fabric.routers.routing import PAPER
+
+QUICK = replace(PAPER, probability=0.3, sample=60, trial_rows=100, chunk=50)
+SKEWED = [[0.1, 0.9, 0.8], [0.9, 0.1, 0.8], [0.8, 0.9, 0.1]]
+
+
+def learned(batch, routing, *attributes, seed=0):
+    router = content(batch, routing, *attributes, seed=seed)
+    run(batch, router)
+    return router.learning
+
+
+def with_column(batch, name, values):
+    return batch.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
+
+
+def noise(batch, name, seed=9):
+    values = np.random.default_rng(seed).integers(0, 5, batch.num_rows)
+    return with_column(batch, name, values)
+
+
+def test_operators_take_turns():
+    batch = noise(dependent(np.random.default_rng(0), 6000, SKEWED), "x")
+    events = list(learned(batch, QUICK, "c", "x").events)
+    assert [e.operator for e in events] == [1 + n % 3 for n in range(len(events))]
+    assert len(events) > 9
+
+
+def test_the_attribute_that_says_most_is_chosen_and_constants_never():
+    batch = noise(dependent(np.random.default_rng(0), 6000, SKEWED), "x")
+    batch = with_column(batch, "same", pa.array([7] * 6000))
+    events = list(learned(batch, replace(QUICK, threshold=0.0), "same", "x", "c").events)
+    for event in events:
+        assert event.gains[0].attributes == ("c",)
+        gains = [gain for _, gain in event.gains]
+        assert gains == sorted(gains, reverse=True)
+        assert dict(event.gains).get(("same",), 0.0) == 0.0
+        assert event.attributes == ("c",)
+
+
+def test_where_no_attribute_says_enough_there_is_no_trial():
+    batch = dependent(np.random.default_rng(0), 6000, [[0.5, 0.5, 0.5]] * 3)
+    learning = learned(batch, replace(QUICK, sample=200, threshold=0.1), "c")
+    assert {event.decision for event in learning.events} == {"none"}
+    assert learning.estimates.pairs == {}
+
+
+def fed(learning, index, values, outcomes, calls):
+    """A turn of an operator: its sample, and the calls of other tuples meanwhile."""
+    learning.set_out(1000)
+    learning.visited(1, round(1000 * calls))
+    learning.sampled(index, pa.record_batch({"c": values}), np.array(outcomes, float))
+    learning.advance(1)
+
+
+def tried(learning, calls):
+    learning.set_out(QUICK.trial_rows)
+    learning.visited(2, round(QUICK.trial_rows * calls))
+    learning.advance(1)
+
+
+def two_operators(**settings):
+    batch = stream(np.ones((1, 2), bool), c=[0])
+    return content(batch, replace(QUICK, sample=4, **settings), "c").learning
+
+
+@pytest.mark.parametrize(("calls", "decision"), [(1.4, "kept"), (1.5, "dropped"), (1.6, "dropped")])
+def test_a_pair_is_kept_if_tuples_take_fewer_calls_with_it(calls, decision):
+    learning = two_operators()
+    fed(learning, 1, [0, 0, 1, 1], [0, 0, 1, 1], calls=1.5)
+    assert learning.estimates.pairs[1].on_trial
+    assert learning.targets == [], "nothing is profiled meanwhile"
+    tried(learning, calls)
+    assert (1 in learning.estimates.pairs) == (decision == "kept")
+    event = learning.events[-1]
+    assert (event.operator, event.decision, event.attributes) == (1, decision, ("c",))
+    assert event.reason == f"{calls:.4g} a tuple, 1.5 without"
+    assert learning.targets == [2]
+
+
+def test_a_new_pair_starts_from_what_the_sample_saw_and_w_elsewhere():
+    learning = two_operators()
+    learning.estimates.overall[1] = 0.35
+    fed(learning, 1, [0, 0, 1, 1], [0, 1, 1, 1], calls=1.5)
+    column = learning.estimates.pairs[1].selectivity
+    zero, one = Partitions().codes(("c",), 24, lambda _: pa.array([0, 1])).tolist()
+    assert (column[zero], column[one]) == (0.5, 1.0)
+    assert np.delete(column, [zero, one]) == pytest.approx(0.35)
+
+
+def test_what_is_known_by_range_follows_when_the_range_grows():
+    batch = stream(np.ones((1, 3), bool), c=[0.0])
+    learning = content(batch, replace(QUICK, sample=4, partitions=4), "c").learning
+    fed(learning, 1, [0.0, 1.0, 3.0, 4.0], [0, 0, 1, 1], calls=2)
+    tried(learning, 1.0)
+    assert learning.estimates.pairs[1].selectivity[[0, 3]].tolist() == [0, 1]
+    fed(learning, 2, [0.0, 8.0, 3.0, 4.0], [1, 1, 1, 1], calls=2)
+    assert learning.partitions.ranges["c"] == (0.0, 8.0)
+    assert learning.estimates.pairs[1].selectivity[[0, 2, 3]].tolist() == [0, 1, 1]
+
+
+def test_several_operators_can_be_profiled_at_once():
+    batch = dependent(np.random.default_rng(0), 3000, SKEWED)
+    all_three = replace(QUICK, at_once=3, budget=1.0)
+    slow, fast = (learned(batch, routing, "c") for routing in (QUICK, all_three))
+    assert {e.operator for e in list(fast.events)[:3]} == {1, 2, 3}
+    assert len({e.rows for e in list(fast.events)[:3]}) == 1, "and are tried together"
+    assert list(fast.events)[2].rows < list(slow.events)[2].rows
+    router = content(batch, replace(all_three, sample=10_000), "c")
+    metrics = run(batch, router).metrics
+    for index in (1, 2, 3):
+        assert metrics.routing[index, PROFILING] == pytest.approx(0.3 * 3000, abs=120)
+
+
+def test_more_at_once_than_operators_is_all_of_them():
+    batch = dependent(np.random.default_rng(0), 1000, [[0.5, 0.5], [0.2, 0.9]])
+    learning = learned(batch, replace(QUICK, at_once=9), "c")
+    assert [e.operator for e in list(learning.events)[:2]] == [1, 2]
+
+
+def test_with_tune_p_halves_while_nothing_changes_and_returns_when_it_does():
+    learning = two_operators(tune=True)
+    learning.partition_count = 4
+    seen = []
+    for _ in range(16):
+        [target] = learning.targets
+        fed(learning, target, [0, 1, 0, 1], [1, 1, 1, 1], calls=1.5)
+        seen.append(learning.probability)
+    assert seen[0] == 0.3
+    assert seen[-1] == LEAST_PROBABILITY
+    assert all(b in (a, max(a / 2, LEAST_PROBABILITY)) for a, b in itertools.pairwise(seen))
+    for _ in range(2):
+        [target] = learning.targets
+        fed(learning, target, [0, 1, 0, 1], [0, 1, 0, 1], calls=1.5)
+        tried(learning, 1.0)
+    assert learning.probability == 0.3
+    quiet = two_operators()
+    for _ in range(8):
+        fed(quiet, quiet.targets[0], [0, 1, 0, 1], [1, 1, 1, 1], calls=1.5)
+    assert quiet.probability == 0.3, "only where it is asked for"
+
+
+@pytest.mark.parametrize(("outcomes", "larger"), [([0, 1, 1, 0], True), ([1, 1, 1, 1], False)])
+def test_with_tune_a_sample_that_tells_too_little_is_larger_the_next_time(outcomes, larger):
+    learning = two_operators(tune=True)
+    learning.partition_count = 4
+    before = learning.sample_size
+    fed(learning, 1, [0, 0, 1, 1], outcomes, calls=1.5)
+    assert [e.decision for e in learning.events] == ["none"]
+    assert learning.sample_size == (2 * before if larger else before)
+
+
+def test_with_tune_a_pair_that_fails_asks_for_a_larger_sample():
+    learning = two_operators(tune=True)
+    sizes = []
+    for _ in range(10):
+        [target] = learning.targets
+        rows = learning.sample_size
+        fed(learning, target, [0, 1] * (rows // 2), [0, 1] * (rows // 2), calls=1.5)
+        tried(learning, 2.0)
+        sizes.append(learning.sample_size)
+    assert sizes[:3] == [8, 16, 32]
+    assert sizes[-1] == MOST_SAMPLE
+
+
+def test_with_tune_partitions_follow_the_values_there_are():
+    batch = stream(np.ones((1, 2), bool), c=[0])
+    learning = content(batch, replace(QUICK, sample=40, tune=True), "c").learning
+    fed(learning, 1, list(range(40)), [i % 2 for i in range(40)], calls=1.5)
+    assert learning.partition_count == 48
+    assert learning.estimates.pairs[1].count == 24, "the pair under way keeps its own"
+    for _ in range(4):
+        tried(learning, 1.0)
+        [target] = learning.targets
+        fed(learning, target, [*range(100)], [i % 2 for i in range(100)], calls=1.5)
+    assert learning.partition_count <= MOST_PARTITIONS
+    for _ in range(8):
+        tried(learning, 1.0)
+        [target] = learning.targets
+        fed(learning, target, [0, 1] * 50, [0, 1] * 50, calls=1.5)
+    assert 2 <= learning.partition_count < 24
+
+
+def xor(rows, seed=0, of=("a", "b")):
+    rng = np.random.default_rng(seed)
+    bits = {name: rng.integers(0, 2, rows) for name in "abcd"}
+    different = bits[of[0]] != bits[of[1]]
+    first = rng.random(rows) < np.where(different, 0.9, 0.1)
+    second = rng.random(rows) < np.where(different, 0.1, 0.9)
+    return stream(np.stack([first, second], axis=1), **bits)
+
+
+@pytest.mark.parametrize("of", ["ab", "bd", "cd"])
+def test_a_set_of_two_is_found_where_neither_says_anything_alone(of):
+    batch = xor(4000, of=of)
+    learning = learned(batch, replace(QUICK, attribute_sets=True, sample=150), *"abcd")
+    assert {e.gains[0].attributes for e in learning.events} == {tuple(of)}, "by name"
+    assert "kept" in {e.decision for e in learning.events}
+    alone = learned(batch, replace(QUICK, sample=150), *"abcd")
+    best = [e.gains[0].gain for e in learning.events]
+    assert max(e.gains[0].gain for e in alone.events) < min(best)
+
+
+def test_a_set_is_not_preferred_to_the_one_attribute_that_says_it_all():
+    batch = dependent(np.random.default_rng(0), 4000, SKEWED)
+    for seed, name in enumerate("xyz"):
+        batch = noise(batch, name, seed)
+    learning = learned(batch, replace(QUICK, attribute_sets=True, sample=150), *"xyzc")
+    kept = [e.attributes for e in learning.events if e.decision == "kept"]
+    assert kept
+    assert set(kept) == {("c",)}
+
+
+def test_a_lookup_that_multiplies_is_known_by_its_variance():
+    rng = np.random.default_rng(0)
+    rows = 4000
+    g = rng.integers(0, 4, rows)
+    source = pa.record_batch(
+        {"id": range(rows), "g": g, "x": rng.integers(0, 4, rows), "h": rng.integers(0, 4, rows)}
+    )
+    many = pa.table({"g": [0] * 6 + [1], "n": range(7)})  # six for 0, one for 1, else none
+    some = pa.table({"h": [0, 1, 1], "m": range(3)})
+    query = qm.query("SELECT s.id FROM S s, Many t, Some u WHERE s.g = t.g AND s.h = u.h")
+    bound = query.bind({"S": source.schema, "Many": many.schema, "Some": some.schema})
+    tables = make_tables(bound, {"s": pa.table(source), "t": many, "u": some})
+    router = ContentRouter(bound.operators, QUICK, ["x", "g", "h"])
+    out = sum(b.num_rows for b in Fabric(bound, tables).run(source, router))
+    matches = zip(np.array([6, 1, 0, 0])[g], np.array([1, 2, 0, 0])[source["h"]], strict=True)
+    assert out == sum(a * b for a, b in matches)
+    by_name = {op.index: op.name for op in bound.operators}
+    best = {by_name[e.operator]: e.gains[0] for e in router.learning.events}
+    assert best["t"].attributes == ("g",)
+    assert best["t"].gain == pytest.approx(1.0, abs=0.01)
+    assert best["u"].attributes == ("h",)
+    assert best["u"].gain == pytest.approx(1.0, abs=0.01)
+
+
+# Pruning (CBR § 4.4)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pa.array(range(100)), "only grows"),
+        (pa.array(range(100, 0, -1)), "only grows or falls"),
+        (pa.array([i * 0.5 for i in range(100)]), "only grows"),
+        (pa.array(range(100)).cast(pa.timestamp("s")), "only grows"),
+        (pa.array([i // 3 for i in range(100)]).cast(pa.timestamp("s")), "only grows"),
+        (pa.array([i % 5 for i in range(100)]).cast(pa.timestamp("s")), None),
+        (pa.array([None if i % 9 == 0 else i for i in range(100)]), "only grows"),
+        (pa.array(np.random.default_rng(0).permutation(100)), "too many values: 100 in 100"),
+        (pa.array([f"user {i * 7 % 100}" for i in range(100)]), "too many values"),
+        (pa.array([f"user {i * 7 % 100}" for i in range(100)]).dictionary_encode(), "too many"),
+        (pa.array(["lorem ipsum " * 10] * 100), "long text, 120 bytes"),
+        (pa.array(["lorem ipsum " * 10] * 100).dictionary_encode(), "long text, 120 bytes"),
+        (pa.array([b"x" * 200] * 100, pa.large_binary()), "long text, 200 bytes"),
+        (pa.array([[1]] * 100), "cannot be partitioned"),
+        (pa.nulls(100), "cannot be partitioned"),
+        (pa.array(np.random.default_rng(0).random(100)), None),
+        (pa.array([i // 10 for i in range(100)]), None),
+        (pa.array([5] * 100), None),
+        (pa.array([True, False] * 50), None),
+        (pa.array(["a", "b"] * 50), None),
+        (pa.array(["a", "b"] * 50).dictionary_encode(), None),
+        (pa.array([None] * 100, pa.string()), None),
+        (pa.array([1.5, 2.5]), None),
+        (pa.array([], pa.int64()), None),
+    ],
+    ids=lambda each: None if each is None or isinstance(each, str) else str(each.type),
+)
+def test_attributes_that_cannot_help_are_left_out_with_the_reason(values, reason):
+    found = left_out("x", values)
+    assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+def test_attributes_are_left_out_while_running_and_come_back():
+    rng = np.random.default_rng(0)
+    batch = dependent(rng, 4000, SKEWED)
+    later = np.where(np.arange(4000) < 2000, np.arange(4000), rng.integers(0, 3, 4000))
+    batch = with_column(batch, "later", later)
+    router = content(batch, replace(QUICK, prune=True), "id", "c", "later")
+    run(batch.slice(0, 1500), router)
+    assert set(router.learning.left_out) == {"id", "later"}
+    run(batch.slice(1500), router)
+    assert set(router.learning.left_out) == {"id"}
+    tried = {a for e in router.learning.events for a, _ in e.gains}
+    assert ("id",) not in tried
+    plain = learned(batch, QUICK, "id", "c", "later")
+    assert plain.left_out == {}
+    assert ("id",) in {a for e in plain.events for a, _ in e.gains}
+
+
+def test_operators_whose_place_never_changes_are_not_profiled():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, 8000)
+    # The first drops nearly all, the last next to nothing; the two between depend on the content.
+    first, last = rng.random(8000) < 0.02, rng.random(8000) < 0.99
+    between = rng.random((8000, 2)) < np.where(values[:, None] == [0, 1], 0.75, 0.95)
+    outcomes = np.column_stack([first, between, last])
+    batch = stream(outcomes, c=values)
+    router = content(batch, replace(QUICK, prune=True), "c")
+    metrics = run(batch, router).metrics
+    pruned = router.learning.pruned
+    assert set(pruned) == {1, 4}
+    assert pruned[1].startswith("always first")
+    assert pruned[4].startswith("always last")
+    noted = [e for e in router.learning.events if e.decision == "pruned"]
+    assert {e.operator for e in noted} == {1, 4}
+    assert all(e.reason == pruned[e.operator] for e in noted)
+    for index in (1, 4):
+        assert metrics.routing[index, PROFILING] < metrics.routing[2, PROFILING] / 2
+
+
+def test_an_operator_is_profiled_again_once_its_place_may_change():
+    rng = np.random.default_rng(0)
+    rows = np.arange(12_000)
+    first = rng.random(12_000) < np.where(rows < 4000, 0.02, 0.8)
+    others = rng.random((12_000, 2)) < 0.85
+    batch = stream(np.column_stack([first, others]), c=rows % 2)
+    router = content(batch, replace(QUICK, prune=True), "c")
+    run(batch.slice(0, 4000), router)
+    assert 1 in router.learning.pruned
+    run(batch.slice(4000), router)
+    assert 1 not in router.learning.pruned
+    assert any(e.operator == 1 and e.rows > 4000 for e in router.learning.events)
+
+
+def test_the_only_operator_is_not_profiled():
+    batch = stream(np.arange(1000)[:, None] % 2 == 0, c=np.arange(1000) % 3)
+    learning = learned(batch, replace(QUICK, prune=True), "c")
+    assert learning.pruned == {1: "has no choice of place"}
+    assert learning.estimates.pairs == {}
+
+
+def test_when_all_are_pruned_their_place_is_looked_at_now_and_then():
+    rng = np.random.default_rng(0)
+    outcomes = np.column_stack([rng.random(4000) < 0.02, rng.random(4000) < 0.9])
+    router = content(stream(outcomes, c=np.zeros(4000, int)), replace(QUICK, prune=True), "c")
+    run(stream(outcomes, c=np.zeros(4000, int)), router)
+    assert set(router.learning.pruned) == {1, 2}
+    assert router.learning.targets == []
+    changed = stream(rng.random((2000, 2)) < 0.5, c=np.zeros(2000, int))
+    run(changed, router)
+    assert router.learning.pruned == {}
+
+
+def test_an_operator_that_no_tuple_gets_to_does_not_hold_up_the_others():
+    rng = np.random.default_rng(0)
+    outcomes = np.column_stack([np.zeros(12_000, bool), rng.random((12_000, 2)) < 0.5])
+    batch = stream(outcomes, c=rng.integers(0, 3, 12_000))
+    operators = [
+        replace(op, after=frozenset({1})) if op.index == 2 else op
+        for op in bound_of(batch).operators
+    ]
+    router = ContentRouter(operators, QUICK, ["c"])
+    run(batch, router)
+    events = list(router.learning.events)
+    assert [e.operator for e in events][:6] == [1, 2, 3, 1, 2, 3]
+    assert {e.reason for e in events if e.operator == 2} == {"too few tuples get there"}
+    patient = next(e for e in events if e.operator == 2).rows
+    assert patient > 5 * QUICK.sample / QUICK.probability, "but it is waited for"
+
+
+def test_two_samples_of_the_same_values_are_one_whatever_their_dictionaries():
+    sample = Sample()
+    sample.add(pa.record_batch({"x": pa.array(["a", "b"]).dictionary_encode()}), np.array([0.0, 1]))
+    sample.add(pa.record_batch({"x": pa.array(["b", "a"]).dictionary_encode()}), np.array([1.0, 0]))
+    again = Sample.from_json(sample.to_json())
+    for each in (sample, again):
+        assert each.rows == 4
+        assert each.column("x").to_pylist() == ["a", "b", "b", "a"]
+        assert each.gain(("x",), 24, Partitions()) == pytest.approx(1.0)
+    assert Sample.from_json(Sample().to_json()).rows == 0
+
+
+def test_in_and_out_count_the_sample_by_partition():
+    sample = Sample()
+    rows = pa.record_batch({"x": pa.array([0.0, 10.0, None, math.nan, 9.0])})
+    sample.add(rows, np.array([1.0, 0.0, 3.0, 1.0, 1.0]))
+    arrived, passed = sample.matrices(("x",), 4, Partitions({"x": (0.0, 10.0)}))
+    assert arrived.tolist() == [1, 0, 0, 3, 1]
+    assert passed.tolist() == [1, 0, 0, 2, 3]
+
+
+def test_a_pair_says_what_it_is_worth_until_it_is_profiled_again():
+    learning = two_operators()
+    fed(learning, 1, [0, 0, 1, 1], [0, 0, 1, 1], calls=1.5)
+    tried(learning, 1.0)
+    assert isinstance(learning.estimates.pairs[1], Pair)
+    assert learning.estimates.pairs[1].gain == pytest.approx(1.0)
+    fed(learning, 2, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
+    assert learning.targets == [1]
+    assert 1 not in learning.estimates.pairs
+
+
+@pytest.mark.parametrize(("budget", "targets"), [(0.2, 1), (0.3, 1), (0.6, 2), (1.0, 3)])
+def test_no_more_are_profiled_at_once_than_the_budget_allows(budget, targets):
+    batch = dependent(np.random.default_rng(0), 10, SKEWED)
+    router = content(batch, replace(QUICK, probability=0.3, at_once=3, budget=budget), "c")
+    assert len(router.learning.targets) == targets
+    with pytest.raises(qm.QueryMeshError, match="budget is a share"):
+        replace(QUICK, budget=0.0)
+
+
+def test_all_operators_are_profiled_at_first_and_then_one_after_the_other():
+    batch = dependent(np.random.default_rng(0), 6000, SKEWED)
+    router = content(batch, replace(QUICK, all_at_first=True), "c")
+    assert router.learning.targets == [1, 2, 3]
+    run(batch, router)
+    later = [e.rows for e in router.learning.events if e.decision != "pruned"][3:]
+    assert len(later) == len(set(later)) > 3, "no two in the same turn"
+
+
+@pytest.mark.parametrize("values", [2, 5, 100])
+def test_evidence_of_what_tells_nothing_is_that_of_chance_however_many_values(values):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        sample = Sample()
+        columns = {"x": rng.integers(0, values, 150)}
+        sample.add(pa.record_batch(columns), (rng.random(150) < 0.4).astype(float))
+        found.append(sample.evidence(("x",), 24, Partitions()))
+    assert np.mean(found) == pytest.approx(0, abs=0.2)
+    assert np.std(found) == pytest.approx(1, abs=0.2)
+
+
+def test_what_a_set_gains_by_chance_alone_is_taken_off():
+    rng = np.random.default_rng(0)
+    gains = {True: [], False: []}
+    for _ in range(100):
+        sample = Sample()
+        columns = {name: rng.integers(0, 5, 150) for name in "xy"}
+        sample.add(pa.record_batch(columns), (rng.random(150) < 0.5).astype(float))
+        fair = dict(sample.candidates("xy", 24, Partitions(), sets=True))
+        gains[True].append(fair["x", "y"])
+        gains[False].append(sample.gain(("x", "y"), 24, Partitions()))
+    assert np.mean(gains[False]) > 0.02
+    assert np.mean(gains[True]) < 0.01

@@ -1,0 +1,140 @@
+import math
+import random
+from itertools import combinations
+
+import pytest
+
+from querymesh.cost.rates import JoinCosts
+from querymesh.errors import QueryError, UnsupportedError
+from querymesh.optimize.rate import join_plans as rate_plans
+from querymesh.optimize.rate.heuristics import rate_estimate
+from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plans
+from querymesh.optimize.rate.stream_query import Predicate, Projection, RateQuery, Selection
+from querymesh.optimize.rate.trees import Join, Source, sources, text
+from rate_cases import graph, random_edges
+
+LINEAR = Space("linear")
+
+
+def double_factorial(number):
+    return math.prod(range(number, 0, -2))
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_a_chain_has_catalan_many_plans(count):
+    query = graph(count, [(at, at + 1) for at in range(count - 1)])
+    assert count_plans(query) == math.comb(2 * count - 2, count - 1) // count
+    assert count_plans(query, LINEAR) == max(1, 2 ** (count - 2))
+
+
+@pytest.mark.parametrize("count", range(2, 7))
+def test_a_star_adds_its_arms_in_any_order(count):
+    query = graph(count, [(0, at) for at in range(1, count)])
+    assert count_plans(query) == count_plans(query, LINEAR) == math.factorial(count - 1)
+
+
+@pytest.mark.parametrize("count", range(2, 7))
+def test_a_clique_has_every_plan(count):
+    query = graph(count, [*combinations(range(count), 2)])
+    assert count_plans(query) == double_factorial(2 * count - 3)
+    assert count_plans(query, LINEAR) == math.factorial(count) // 2
+
+
+def brute_force(names, edges):
+    """All plans, joined pair by pair in any order: each forest leads to every next one."""
+    finished = set()
+    shapes = {frozenset([(frozenset([name]), name) for name in names])}
+    while shapes:
+        following = set()
+        for forest in shapes:
+            if len(forest) == 1:
+                finished.add(next(iter(forest))[1])
+            for (left, one), (right, other) in combinations(forest, 2):
+                if any(len({a, b} & left) == len({a, b} & right) == 1 for a, b in edges):
+                    joined = (left | right, frozenset([one, other]))
+                    rest = forest - {(left, one), (right, other)}
+                    following.add(rest | {joined})
+        shapes = following
+    return finished
+
+
+def shape(tree):
+    if isinstance(tree, Source):
+        return int(tree.name[1:])
+    return frozenset([shape(tree.left), shape(tree.right)])
+
+
+def is_linear(tree):
+    if isinstance(tree, Source):
+        return True
+    one_stream = isinstance(tree.left, Source) or isinstance(tree.right, Source)
+    return one_stream and is_linear(tree.left) and is_linear(tree.right)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_plans_are_those_of_brute_force(seed):
+    rng = random.Random(seed)
+    count = rng.randint(2, 5)
+    edges = random_edges(rng, count)
+    found = plans(graph(count, edges))
+    assert {shape(tree) for tree in found} == brute_force(range(count), edges)
+    assert len(found) == len(set(found)) == len({text(tree) for tree in found})
+    linear = plans(graph(count, edges), LINEAR)
+    assert sorted(map(text, linear)) == sorted(text(tree) for tree in found if is_linear(tree))
+
+
+def test_a_join_has_all_predicates_between_its_sides():
+    streams = tuple(Source(name, 1.0) for name in "ABC")
+    predicates = (
+        Predicate("A", "B", 0.5, 1),
+        Predicate("B", "C", 0.1, 2),
+        Predicate("C", "A", 0.2, 4),
+    )
+    query = RateQuery(streams, predicates, costs=JoinCosts(hash_s=8, handling_s=16))
+    top = next(tree for tree in plans(query) if text(tree) == "(A ⋈ B) ⋈ C")
+    assert top.selectivity == pytest.approx(0.02)
+    assert top.costs == JoinCosts(hash_s=8, handling_s=22)
+    assert top.left.selectivity == 0.5
+    assert top.left.costs.handling_s == 17
+
+
+def test_selections_stand_anywhere_above_their_stream_and_in_any_order():
+    streams = (Source("A", 1.0), Source("B", 1.0))
+    steps = (Selection("A", 0.1, name="σ1"), Selection("A", 0.1, name="σ2"), Projection())
+    query = RateQuery(streams, (Predicate("A", "B", 0.1),), steps)
+    assert {text(tree) for tree in plans(query, Space(placing="pushed"))} == {
+        "π(σ1(σ2(A)) ⋈ B)",
+        "π(σ2(σ1(A)) ⋈ B)",
+    }
+    anywhere = {text(tree) for tree in plans(query)}
+    assert len(anywhere) == count_plans(query)
+    assert {"π(σ1(σ2(A ⋈ B)))", "σ1(π(σ2(A) ⋈ B))", "π(σ1(σ2(A) ⋈ B))"} <= anywhere
+    # Below the join are both (2 orders), one (2 choices) or none; π and the others permute above.
+    assert len(anywhere) == 2 * 1 + 2 * 2 + 6
+
+
+def test_one_stream_with_two_selections_has_figure_1s_two_plans():
+    query = RateQuery(
+        (Source("I", 500.0),), (), (Selection("I", 0.1, 0.02, "σ1"), Selection("I", 0.1, 0, "σ2"))
+    )
+    assert {text(tree) for tree in plans(query)} == {"σ1(σ2(I))", "σ2(σ1(I))"}
+
+
+def test_products_are_made_only_if_allowed():
+    query = graph(4, [(0, 1), (2, 3)])
+    with pytest.raises(QueryError, match=r"S0, S1, S2, S3.*allow products"):
+        plans(query)
+    found = plans(query, Space(products=True))
+    assert len(found) == double_factorial(5)
+    top = next(tree for tree in found if text(tree) == "(S0 ⋈ S1) ⋈ (S2 ⋈ S3)")
+    assert (top.selectivity, top.left.selectivity) == (1, 0.1)
+
+
+def test_too_many_plans_are_not_listed(monkeypatch):
+    monkeypatch.setattr(rate_plans, "MOST_PLANS", 10)
+    query = graph(5, [*combinations(range(5), 2)])
+    with pytest.raises(UnsupportedError, match="the query has 105 plans"):
+        plans(query)
+    tree = best_plan(query, lambda tree: rate_estimate(tree, 1.0))
+    assert isinstance(tree, Join)
+    assert len([*sources(tree)]) == 5

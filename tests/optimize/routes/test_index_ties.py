@@ -1,0 +1,99 @@
+"""Streams whose orders cost the same settle on those that ask states alike."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import querymesh as qm
+from querymesh.optimize.planning.orders import order_of, planned_mesh
+from querymesh.optimize.routes.best_route import route_fault
+from querymesh.optimize.routes.index_ties import SAME, asked_by, with_fewer_indices
+from querymesh.query.bind.windowed_join import bind_join
+from querymesh.stats.profile import Profile
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), *((n, pa.int64()) for n in "pqrs")])
+RING = "a.p = b.p AND a.q = c.q AND b.r = c.r"
+
+
+def join_of(where=RING, streams="abc"):
+    relations = ", ".join(f"{s.upper()} {s} [RANGE 9 SECONDS]" for s in streams)
+    asked = qm.query(f"SELECT a.p FROM {relations} WHERE {where}", time="ts")
+    return bind_join(asked, {s.upper(): SCHEMA for s in streams})
+
+
+def profile_of(join, alias, fan_outs=None, cost_us=1.0):
+    """Each operator passes every tuple, or as told; all probes cost the same."""
+    view = join.views[alias]
+    outcomes = np.ones((100, len(view.operators)))
+    for operator in view.operators:
+        outcomes[:, operator.index - 1] = (fan_outs or {}).get(operator.name, 1.0)
+    names = tuple(operator.name for operator in view.operators)
+    costs = np.full(len(names), cost_us)
+    sample = pa.table({"x": range(100)})
+    return Profile(sample, names, view.precedence, outcomes, costs, costs)
+
+
+def meshes_of(join, **orders):
+    return {alias: planned_mesh(join.views[alias], order, "", 9) for alias, order in orders.items()}
+
+
+def ways(join, meshes):
+    return {
+        each for alias, m in meshes.items() for r in m.routes for each in asked_by(join, alias, r)
+    }
+
+
+def test_a_probe_asks_by_what_is_joined_before_it():
+    join = join_of()
+    (mesh,) = meshes_of(join, a="bc").values()
+    q_and_r, p = (0, 1), (0,)
+    assert list(asked_by(join, "a", mesh.routes[0])) == [("b", p), ("c", q_and_r)]
+
+
+def test_streams_that_may_choose_ask_states_in_fewer_ways():
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    profiles = {alias: profile_of(join, alias) for alias in join.aliases}
+    after = with_fewer_indices(join, before, profiles)
+    assert len(ways(join, before)) == 6
+    assert len(ways(join, after)) == 5
+    changed = [alias for alias in join.aliases if after[alias] != before[alias]]
+    assert len(changed) == 1
+    assert after[changed[0]].expected_us == pytest.approx(3.0)
+    assert with_fewer_indices(join, after, profiles) == after
+
+
+@pytest.mark.parametrize(("dearer", "changes"), [(SAME / 2, True), (4 * SAME, False)])
+def test_an_order_that_costs_more_is_not_taken_for_it(dearer, changes):
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    # What its first probe passes, its second sees to: as written each stream meets less.
+    profiles = {
+        "a": profile_of(join, "a", {"c": 1 + 3 * dearer}),
+        "b": profile_of(join, "b", {"a": 1 + 3 * dearer}),
+        "c": profile_of(join, "c", {"b": 1 + 3 * dearer}),
+    }
+    after = with_fewer_indices(join, before, profiles)
+    assert (after != before) == changes
+
+
+def test_without_a_profile_or_with_several_routes_a_mesh_stays():
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    assert with_fewer_indices(join, before, {}) == before
+
+
+@given(
+    st.permutations("bcd"), st.permutations("acd"), st.permutations("abd"), st.permutations("abc")
+)
+def test_there_are_never_more_ways_and_every_order_is_allowed(a, b, c, d):
+    join = join_of("a.p = b.p AND a.q = c.q AND b.r = c.r AND c.s = d.s AND a.r = d.r", "abcd")
+    before = meshes_of(join, a=a, b=b, c=c, d=d)
+    after = with_fewer_indices(join, before, {x: profile_of(join, x) for x in "abcd"})
+    assert len(ways(join, after)) <= len(ways(join, before))
+    for alias, mesh in after.items():
+        view = join.views[alias]
+        assert route_fault(mesh.routes[0], view.precedence) == ""
+        assert len(order_of(view, mesh.routes[0])) == 3

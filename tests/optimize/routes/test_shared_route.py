@@ -1,0 +1,78 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiles import profile_of, random_profiles
+from querymesh.optimize.routes import shared_route
+from querymesh.optimize.routes.best_route import Subset
+from querymesh.optimize.routes.shared_route import SharedRoutes
+
+
+@st.composite
+def shared_profiles(draw):
+    """Filters of up to three queries; an operator's predecessors serve all its queries."""
+    profile = draw(random_profiles())
+    queries = draw(st.integers(1, 3))
+    serves = [draw(st.integers(1, (1 << queries) - 1)) for _ in range(profile.operators)]
+    for j in reversed(range(profile.operators)):
+        for k in profile.after[j]:
+            serves[k - 1] |= serves[j]
+    outcomes = np.minimum(profile.outcomes, 1)
+    costs = np.array([profile.drop_us, profile.pass_us])
+    return profile_of(outcomes, costs, profile.after, profile.sample, tuple(serves))
+
+
+def by_hand_us(profile, route):
+    """Tuple by tuple: an operator is asked while one of its queries is left."""
+    total = 0.0
+    for outcome in profile.outcomes:
+        left = (1 << 3) - 1
+        for k in route:
+            if not left & profile.serves[k - 1]:
+                continue
+            total += profile.pass_us[k - 1] if outcome[k - 1] else profile.drop_us[k - 1]
+            if not outcome[k - 1]:
+                left &= ~profile.serves[k - 1]
+    return total
+
+
+def allowed(profile):
+    for order in permutations(range(1, profile.operators + 1)):
+        if all(not profile.after[k - 1] - set(order[:p]) for p, k in enumerate(order)):
+            yield order
+
+
+@given(shared_profiles())
+@settings(max_examples=100, deadline=None)
+def test_the_best_shared_order_is_the_cheapest_of_all(profile):
+    costs = {order: by_hand_us(profile, order) for order in allowed(profile)}
+    for order, cost in costs.items():
+        assert profile.realized_us(order).sum() == pytest.approx(cost)
+    found = SharedRoutes(profile.serves)(subset_of(profile))
+    assert costs[found] == pytest.approx(min(costs.values()))
+    assert profile.clairvoyant_us().sum() <= min(costs.values()) + 1e-9
+
+
+@given(shared_profiles())
+@settings(max_examples=50, deadline=None)
+def test_above_the_limit_the_greedy_order_is_allowed(profile):
+    before = shared_route.EXACT_LIMIT
+    shared_route.EXACT_LIMIT = 0
+    try:
+        assert SharedRoutes(profile.serves)(subset_of(profile)) in set(allowed(profile))
+    finally:
+        shared_route.EXACT_LIMIT = before
+
+
+def test_an_operator_that_ends_two_queries_comes_before_one_that_ends_a_single_one():
+    """Alone each would go for its own 2 or 3 first; 1 serves both queries and drops nearly all."""
+    outcomes = [[0, 0, 0]] * 9 + [[1, 1, 1]]
+    profile = profile_of(outcomes, [1.5, 1.0, 1.0], serves=(0b11, 0b01, 0b10))
+    assert SharedRoutes(profile.serves)(subset_of(profile))[0] == 1
+
+
+def subset_of(profile):
+    return Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)

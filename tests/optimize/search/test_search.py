@@ -1,0 +1,244 @@
+"""The contract that every search keeps from every start, and the paper's examples 3 and 4."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems import OVERHEADS, random_problems, stock_problem
+from querymesh.classify.tree import Leaf
+from querymesh.errors import TrainingError
+from querymesh.optimize.search.iterative_improvement import iterative_improvement
+from querymesh.optimize.search.lattice import (
+    bell_number,
+    every_partition,
+    neighbour_count,
+    neighbours,
+    partition,
+    partition_text,
+)
+from querymesh.optimize.search.problem import Problem, Solution
+from querymesh.optimize.search.searches import SEARCHES
+from querymesh.optimize.search.simulated_annealing import FROZEN, MOST_STEPS, simulated_annealing
+from querymesh.optimize.search.start import STARTS
+from querymesh.optimize.search.stop import Stop
+from querymesh_lab.papers.qm.generated import generated_training_set, time_search
+
+EXAMPLE_4 = "1/234 1/23/4 1/2/3/4 12/3/4 123/4"
+HEURISTICS = ("iterative-improvement", "simulated-annealing")
+
+
+def allowed(route, after):
+    return all(after[k - 1] <= set(route[:i]) for i, k in enumerate(route))
+
+
+def read(text):
+    return partition([[int(digit) - 1 for digit in group] for group in text.split("/")])
+
+
+def start_at(text):
+    return lambda problem, rng: read(text)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("search", SEARCHES)
+@given(problem=random_problems(), seed=st.integers(0, 1000))
+@settings(max_examples=12, deadline=None)
+def test_a_search_keeps_its_contract(search, start, problem, seed):
+    def run(within):
+        return SEARCHES[search](
+            within, STARTS[start], np.random.default_rng(seed), Stop(partitions=60)
+        )
+
+    found = run(problem)
+    size, after = problem.training.size, problem.training.profile.after
+    assert found.partition == partition(found.partition)
+    assert sorted(sum(found.partition, ())) == list(range(size))
+    began = problem.solve(STARTS[start](problem, np.random.default_rng(seed)))
+    assert found.cost_us <= began.cost_us
+    assert all(allowed(route, after) for route in found.routes)
+    assert found.stopped
+    assert run(problem) == found
+    assert run(Problem(problem.training, problem.overheads)) == found
+
+
+@given(random_problems(most_tuples=5))
+@settings(max_examples=30, deadline=None)
+def test_the_optimum_is_the_cheapest_of_all_partitions(problem):
+    found = SEARCHES["optimal"](problem, STARTS["extreme-1"], np.random.default_rng(0))
+    every = every_partition(problem.training.size)
+    assert found.cost_us == min(problem.solve(groups).cost_us for groups in every)
+
+
+def test_the_heuristics_come_near_the_optimum_on_a_hundred_problems_of_eight_tuples():
+    """From one route for all, which by itself is seldom near: the searches have to do the work."""
+    near = dict.fromkeys((*HEURISTICS, "start alone"), 0)
+    start = STARTS["extreme-1"]
+    for seed in range(100):
+        training = generated_training_set(8, 2 + seed % 3, rows=400, seed=seed)
+        problem = Problem(training, OVERHEADS)
+        best = SEARCHES["optimal"](problem, STARTS["route-driven"], np.random.default_rng(seed))
+        assert best.stopped == f"all {bell_number(8):,} partitions were looked at"
+        costs = {"start alone": problem.solve(partition([range(8)])).cost_us}
+        for search in HEURISTICS:
+            costs[search] = SEARCHES[search](problem, start, np.random.default_rng(seed)).cost_us
+        for name, cost_us in costs.items():
+            near[name] += cost_us <= 1.02 * best.cost_us
+    assert near["start alone"] < 50, near
+    assert min(near[search] for search in HEURISTICS) >= 95, near
+
+
+class Walked(Problem):
+    """A problem of four tuples whose partitions have a printed price, 20 where none is printed; it
+    writes down where a walk starts and what it accepts."""
+
+    def __init__(self, prices):
+        made = stock_problem()
+        super().__init__(made.training, made.overheads)
+        self.prices = prices
+        self.walk = []
+
+    def price(self, groups):
+        return Solution(groups, Leaf(0), ((1, 2, 3),), self.prices.get(partition_text(groups), 20))
+
+    def solve(self, groups):
+        self.walk.append(partition_text(groups))
+        return self.price(groups)
+
+    def solve_below(self, groups, limit_us):
+        return self.solve(groups) if self.price(groups).cost_us < limit_us else None
+
+
+class Dice:
+    """A random generator with a script of neighbours and of dice."""
+
+    def __init__(self, neighbours, dice=()):
+        self.neighbours = [read(text) for text in neighbours.split()]
+        self.dice = list(dice)
+
+    def random(self):
+        return self.dice.pop(0)
+
+    def next_neighbour(self, groups):
+        chosen = self.neighbours.pop(0)
+        assert chosen in set(neighbours(groups))
+        return chosen
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    for search in HEURISTICS:
+        module = f"querymesh.optimize.search.{search.replace('-', '_')}"
+        monkeypatch.setattr(
+            f"{module}.random_neighbour", lambda groups, rng: rng.next_neighbour(groups)
+        )
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize(("other_us", "kept"), [(7.0, "123/4"), (9.0, "1/23/4")])
+def test_example_3_walks_to_a_minimum_from_each_of_two_starts_and_keeps_the_better(other_us, kept):
+    problem = Walked({"1/234": 10, "1/23/4": 8, "1234": 11, "123/4": other_us})
+    dice = Dice("1234 1/24/3 1/23/4  1/2/34 12/3/4 1/24/3   14/23 123/4  13/2/4 12/34 1234")
+    found = iterative_improvement(problem, start_at("1/234"), dice, Stop(iterations=2), patience=3)
+    assert problem.walk == ["1/234", "1/23/4", "1234", "123/4"]
+    assert partition_text(found.partition) == kept
+    assert found.stopped == "2 iterations were done"
+    assert not dice.neighbours
+
+
+@pytest.mark.usefixtures("scripted")
+def test_example_4_accepts_one_step_uphill_on_its_way():
+    prices = {"1/234": 10.0, "1/23/4": 9.0, "1/2/3/4": 9.02, "12/3/4": 8.5, "123/4": 8.0}
+    assert list(prices) == EXAMPLE_4.split()
+    steps = "1/23/4 1/2/3/4 1/24/3 1/2/3/4 12/3/4 123/4"
+    # The dice refuse 1/2/3/4 at first (limit: not a bit dearer), then a neighbour too dear for any.
+    problem, dice = Walked(prices), Dice(steps, [0.0, 0.0, 0.9, 0.9, 0.0, 0.0])
+    found = simulated_annealing(problem, start_at("1/234"), dice, Stop(partitions=7))
+    assert problem.walk == EXAMPLE_4.split()
+    assert partition_text(found.partition) == "123/4"
+    assert not dice.neighbours
+
+
+def test_examples_3_and_5_on_data_end_at_the_optimum_from_either_start():
+    problem = stock_problem()
+    optimum = SEARCHES["optimal"](problem, STARTS["extreme-n"], np.random.default_rng(0))
+    assert set(optimum.routes) == {(3, 2, 1), (1, 2, 3)}  # as in example 5
+    assert optimum.cost_us == problem.solve(read("123/4")).cost_us
+    for search in HEURISTICS:
+        for start in ("1/234", "1234"):
+            rng = np.random.default_rng(1)
+            found = SEARCHES[search](problem, start_at(start), rng, Stop(iterations=1))
+            assert found.cost_us == optimum.cost_us
+            assert found.stopped == "1 iteration was done"
+
+
+@given(problem=random_problems(most_tuples=4), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_where_neighbours_are_few_a_local_minimum_is_one(problem, seed):
+    rng = np.random.default_rng(seed)
+    found = iterative_improvement(problem, STARTS["random-pick"], rng, Stop(iterations=1))
+    for groups in neighbours(found.partition):
+        assert problem.solve(groups).cost_us >= found.cost_us
+
+
+def test_restarts_count_as_partitions():
+    problem = Walked({"1/234": 10, "1234": 11})
+    rng = np.random.default_rng(0)
+    near = neighbour_count(read("1/234"))
+    found = iterative_improvement(problem, start_at("1/234"), rng, Stop(partitions=near + 2))
+    assert problem.walk == ["1/234", "1234"]
+    assert found.stopped == f"{near + 2} partitions were tried"
+
+
+@pytest.mark.parametrize(
+    ("search", "wrong", "text"),
+    [
+        (simulated_annealing, {"temperature": FROZEN}, "temperature is a share"),
+        (simulated_annealing, {"temperature": 0}, "temperature is a share"),
+        (simulated_annealing, {"temperature": float("nan")}, "temperature is a share"),
+        (simulated_annealing, {"cooling": 1.0}, "cooling is a factor between 0 and 1, not 1.0"),
+        (simulated_annealing, {"cooling": 0}, "cooling is a factor between 0 and 1, not 0"),
+        (iterative_improvement, {"patience": 0}, "patience must be at least 1"),
+        (iterative_improvement, {"patience": -3}, "patience must be at least 1"),
+    ],
+)
+def test_settings_with_which_a_walk_has_no_end_are_refused(search, wrong, text):
+    with pytest.raises(TrainingError, match=text):
+        search(stock_problem(), STARTS["extreme-1"], np.random.default_rng(0), **wrong)
+
+
+def test_a_hundred_tuples_without_a_bound_on_partitions_cool_in_few_steps():
+    problem = Problem(generated_training_set(100, 3, rows=1000), OVERHEADS)
+    rng = np.random.default_rng(0)
+    simulated_annealing(problem, STARTS["extreme-n"], rng, Stop(iterations=1))
+    assert 200 < problem.evaluated <= MOST_STEPS + 2
+
+
+def test_annealing_walks_uphill_when_hot_but_returns_the_best_it_met():
+    problem = stock_problem()
+    began = []
+
+    def optimum(problem, rng):
+        began.append(problem.evaluated)
+        return read("123/4")
+
+    found = simulated_annealing(
+        problem, optimum, np.random.default_rng(0), temperature=10.0, cooling=0.99
+    )
+    assert partition_text(found.partition) == "123/4"
+    assert began == [0]
+    assert problem.evaluated == 15  # only uphill leads to all of them
+
+
+def test_the_optimal_search_refuses_what_would_never_end():
+    problem = Problem(generated_training_set(12, 2, rows=60), OVERHEADS)
+    with pytest.raises(TrainingError, match=r"4,213,597 partitions of 12 training tuples.*most 10"):
+        SEARCHES["optimal"](problem, STARTS["extreme-1"], np.random.default_rng(0))
+
+
+def test_a_search_can_be_timed_by_tuples_and_operators():
+    timed = time_search(12, 3, search="simulated-annealing", stop=Stop(partitions=50))
+    assert (timed.search, timed.tuples, timed.operators) == ("simulated-annealing", 12, 3)
+    assert timed.found_us <= timed.start_us
+    assert 0 < timed.meshes <= timed.partitions <= 51
+    assert timed.seconds > 0

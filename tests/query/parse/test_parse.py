@@ -1,0 +1,239 @@
+import pickle
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark import cloudpickle
+
+from querymesh.errors import QueryError, QueryMeshError, UnsupportedError
+from querymesh.query.expr import Call, Column, Literal, UserCall
+from querymesh.query.parse.query import query, where
+from querymesh.query.predicate.predicate import predicate
+from querymesh.query.render import to_text
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("s", pa.string())])
+
+
+def condition(sql: str, **functions: object) -> str:
+    return " / ".join(to_text(c) for c in where([sql], functions=functions).conjuncts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "port IN (22, 445)",
+        "lower(name) LIKE 'a%'",
+        "s NOT LIKE 'a%'",
+        "s NOT ILIKE 'a%'",
+        "s NOT RLIKE 'a+'",
+        "a NOT IN (1, 2)",
+        "a NOT BETWEEN 1 AND 2",
+        "a BETWEEN 1 AND b + 2",
+        "a IS NULL",
+        "a IS NOT NULL",
+        "a <=> b",
+        "NOT (a = 1 OR b = 2)",
+        "a = 1 OR b = 2 OR a > b",
+        "(a + b) * 2 - -a > a - (b - 1)",
+        "a DIV 2 = b % 3",
+        "CASE WHEN a = 1 THEN TRUE ELSE FALSE END",
+        "if(a > 1, b, 2) = coalesce(a, b)",
+        "CAST(s AS BIGINT) = 1",
+        "d > DATE '2024-01-31'",
+        "s = 'it''s \\\\ here'",
+        "x < 0.5",
+        "NULL",
+        "`odd name` = 1",
+        "substring(s, 1, 2) = 'ab'",
+    ],
+)
+def test_conditions_come_back_as_they_were_written(sql: str) -> None:
+    assert condition(sql) == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "normal"),
+    [
+        ("a==1", "a = 1"),
+        ("a!=1", "a <> 1"),
+        ("NOT a IS NULL", "a IS NOT NULL"),
+        ("a IS DISTINCT FROM b", "NOT a <=> b"),
+        ("ok IS NOT TRUE", "NOT ok <=> TRUE"),
+        ("s || 'x' || s = 'y'", "concat(s, 'x', s) = 'y'"),
+        ("nvl(a, 1) = 5L", "coalesce(a, 1) = 5"),
+        ("a = 2.5D", "a = 2.5"),
+        ("a = -9223372036854775808", "a = -9223372036854775808"),
+        ("CASE a WHEN 1 THEN TRUE END", "CASE WHEN a = 1 THEN TRUE END"),
+        ("s LIKE '50/%' ESCAPE '/'", "s LIKE '50\\\\%'"),
+        ("s RLIKE r'\\d+'", "s RLIKE '\\\\d+'"),
+        ("s RLIKE '\\\\d+'", "s RLIKE '\\\\d+'"),
+        ("regexp_like(s, 'a')", "s RLIKE 'a'"),
+        ("isnotnull(a)", "a IS NOT NULL"),
+        ('s = "double"', "s = 'double'"),
+        ("mod(a, 2) = 1", "a % 2 = 1"),
+    ],
+)
+def test_other_spellings_become_the_same_expression(sql: str, normal: str) -> None:
+    assert condition(sql) == normal
+
+
+def test_top_level_ands_are_split_however_they_nest() -> None:
+    asked = query(
+        "SELECT * FROM t JOIN u ON t.a = u.a AND t.b > 1 WHERE (t.c = 1 AND (u.d = 2 AND NOT u.e))"
+    )
+    assert [to_text(c, qualified=True) for c in asked.conjuncts] == [
+        "t.a = u.a", "t.b > 1", "t.c = 1", "u.d = 2", "NOT u.e",
+    ]  # fmt: skip
+
+
+def test_outputs_get_names() -> None:
+    asked = query("SELECT t.a, a + 1, lower(s) AS low, t.*, * FROM t")
+    assert asked.outputs is not None
+    assert [output.name for output in asked.outputs] == ["a", "a + 1", "low", "*", "*"]
+    assert query("SELECT * FROM t").outputs is None
+    assert query("SELECT * FROM t").conjuncts == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column"),
+    [
+        ("SELECT a FROM t WHERE a = = 3", 1, 27),
+        ("SELECT a\nFROM t\nWHERE (a = 1", 3, 12),
+        ("SELECT a FROM t\nWHERE a = 'x", 2, 11),
+        ("SELECT 'x", 1, 8),
+        ("SELECT a FROM t WHERE a >", 1, 25),
+        ("SELECT a FROM t WHERE a = 1 b", 1, 29),
+    ],
+)
+def test_sql_that_does_not_parse_shows_where(sql: str, line: int, column: int) -> None:
+    with pytest.raises(QueryError) as error:
+        query(sql)
+    text = str(error.value)
+    assert f"line {line}, column {column}" in text
+    shown, caret = text.splitlines()[1:]
+    assert shown.strip() == sql.splitlines()[line - 1].strip()
+    assert caret.index("^") == column + 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("", "empty"),
+        ("SELECT 1", "no FROM"),
+        ("SHOW TABLES", "a query is a SELECT"),
+        ("SELECT a FROM t, T", "stands twice"),
+        ("SELECT a FROM t WHERE lenght(s) = 1", "unknown function lenght: did you mean 'length'"),
+        ("SELECT a FROM t WHERE s LIKE s", "string literal"),
+        ("SELECT a FROM t WHERE s LIKE 'a\\\\b'", "must be followed by"),
+        ("SELECT a FROM t WHERE s RLIKE '(?=a)'", "look-around"),
+        ("SELECT a FROM t WHERE if(a, 1)", "takes 3 arguments, not 2"),
+        ("SELECT a FROM t WHERE a = 99999999999999999999", "outside BIGINT"),
+        ("SELECT a FROM t WHERE d = DATE 'soon'", "'soon' is no DATE"),
+    ],
+)
+def test_a_query_without_meaning_is_refused(sql: str, said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        query(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT a FROM t; SELECT b FROM t", "one statement"),
+        ("SELECT a FROM t UNION SELECT b FROM u", "UNION"),
+        ("WITH c AS (SELECT 1) SELECT * FROM c", "WITH"),
+        ("SELECT a FROM t LEFT JOIN u ON t.a = u.a", "LEFT JOIN"),
+        ("SELECT a FROM t LEFT SEMI JOIN u ON t.a = u.a", "SEMI JOIN"),
+        ("SELECT a FROM t NATURAL JOIN u", "NATURAL JOIN"),
+        ("SELECT a FROM t ORDER BY a", "ORDER BY"),
+        ("SELECT a FROM t LIMIT 3", "LIMIT"),
+        ("SELECT DISTINCT a FROM t", "DISTINCT"),
+        ("SELECT sum(a) OVER (PARTITION BY b) FROM t", "OVER"),
+        ("SELECT a FROM (SELECT 1) t", "in FROM"),
+        ("SELECT a FROM t WHERE a IN (SELECT 1)", "subquery"),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1)", "subquery"),
+        ("SELECT (SELECT 1) FROM t", "subquery"),
+        ("SELECT a FROM t LATERAL VIEW explode(x) y", "LATERAL"),
+        ("SELECT * EXCEPT (a) FROM t", "EXCEPT"),
+        ("SELECT a FROM db.t", "one name"),
+        ("SELECT a FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT t.a.b FROM t", "nested"),
+        ("SELECT a FROM t WHERE a BETWEEN SYMMETRIC 2 AND 1", "not supported"),
+        ("SELECT a FROM t WHERE s LIKE ANY ('a', 'b')", "ANY"),
+        ("SELECT a FROM t WHERE a & 1 = 1", "&"),
+        ("SELECT a FROM t WHERE CAST(a AS FLOAT) = 1", "BIGINT, INT, DOUBLE"),
+        ("SELECT a FROM t WHERE t = INTERVAL 1 DAY", "INTERVAL"),
+    ],
+)
+def test_what_is_not_supported_is_named(sql: str, said: str) -> None:
+    with pytest.raises(QueryMeshError, match=said) as error:
+        query(sql)
+    assert isinstance(error.value, (UnsupportedError, QueryError))
+
+
+def test_user_functions_are_found_whatever_their_case_and_win_over_built_ins() -> None:
+    asked = query("SELECT a FROM t WHERE Length(a, b)", functions={"LENGTH": lambda a, b: a})
+    call = UserCall("length", (Column(None, "a"), Column(None, "b")))
+    assert asked.conjuncts == (call,)
+    assert asked.functions["length"].name == "LENGTH"
+
+
+def test_a_function_called_without_arguments_reads_its_own_columns() -> None:
+    seen = predicate(lambda a, b: a, name="seen", columns=["s.a", "b"])
+    asked = query("SELECT * FROM t AS s WHERE seen()", functions={"seen": seen})
+    assert asked.conjuncts == (UserCall("seen", (Column("s", "a"), Column(None, "b"))),)
+
+
+@pytest.mark.parametrize("name", ["and", "Like", "select", "cast"])
+def test_a_function_cannot_take_a_word_of_sql(name: str) -> None:
+    with pytest.raises(QueryError, match="word of SQL"):
+        query("SELECT * FROM t", functions={name: lambda x: x})
+
+
+def test_where_composes_predicates_and_texts() -> None:
+    low = predicate(lambda port: pc.less(port, 100), name="low", columns=["port"])
+    asked = where([low, "port IN (22, 445) -- ssh, smb", "a = 1 AND b = 2"])
+    assert asked.conjuncts == (
+        UserCall("low", (Column(None, "port"),)),
+        Call("in", (Column(None, "port"), Literal(22), Literal(445))),
+        Call("=", (Column(None, "a"), Literal(1))),
+        Call("=", (Column(None, "b"), Literal(2))),
+    )
+    assert [relation.name for relation in asked.relations] == ["input"]
+    assert where([]).conjuncts == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("a = = 1", "line 1, column 5"),
+        ("a = 1) OR (b = 2", "column 6"),
+        ("SELECT 1", "expected a condition"),
+        ("", "expected one condition"),
+        ("a = 1; b = 2", "expected one condition"),
+        (len, "decorate it with @qm.predicate"),
+        (5, "not int: write it as text"),
+    ],
+)
+def test_where_says_what_is_wrong_with_a_condition(bad: object, said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        where(["a = 1", bad])  # type: ignore[list-item]
+
+
+def test_two_predicates_of_one_name_are_refused() -> None:
+    with pytest.raises(QueryError, match="two predicates are named P"):
+        where([predicate(lambda a: a, name=n, columns=["a"]) for n in ("p", "P")])
+
+
+def test_a_predicate_without_columns_is_told_to_name_them() -> None:
+    with pytest.raises(QueryError, match="predicate p does not say which columns it reads"):
+        where([predicate(lambda a: a, name="p")])
+
+
+def test_queries_travel_to_spark_tasks() -> None:
+    asked = where([predicate(lambda a: a, name="p", columns=["a"]), "b > 1"])
+    bound = asked.bind({"input": SCHEMA})
+    again = pickle.loads(cloudpickle.dumps(bound))
+    assert again.operators == bound.operators
+    assert again.output_schema == bound.output_schema
+    assert set(again.query.functions) == {"p"}
