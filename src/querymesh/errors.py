@@ -10,6 +10,10 @@ class QueryMeshError(Exception):
     """The root of everything QueryMesh raises on purpose."""
 
 
+class OptionError(QueryMeshError, ValueError):
+    """An option is wrong: unknown, out of range, of the wrong kind, or one too many."""
+
+
 class QueryError(QueryMeshError):
     """The query itself is wrong: it does not parse, or asks for something that has no meaning."""
 

@@ -4,9 +4,10 @@ import pytest
 
 import querymesh as qm
 from querymesh.errors import MeshFileError
+from querymesh.mesh.hypercube import join_dimensions
 from querymesh.mesh.join_mesh import JoinMesh, join_mesh_to_json
-from querymesh.optimize.shards.shares import choose_shares, join_dimensions
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
+from querymesh.optimize.shards.shares import choose_shares
 
 SQL = (
     "SELECT a.x AS x FROM A a [RANGE 5 SECONDS], B b [RANGE 5 SECONDS], C c [RANGE 5 SECONDS] "
@@ -20,7 +21,7 @@ def mesh():
     query = qm.query(SQL, time="ts")
     names = {"a": ("b", "c"), "b": ("a", "c"), "c": ("b", "a")}
     meshes = {
-        alias: untrained_mesh(query, probed, (frozenset(),) * 2) for alias, probed in names.items()
+        alias: written_order(query, probed, (frozenset(),) * 2) for alias, probed in names.items()
     }
     dimensions = join_dimensions("abc", {"a.x = b.x": "ab", "b.y = c.y": "bc"})
     return JoinMesh(query, meshes, RATES, choose_shares(dimensions, RATES, 4))

@@ -6,8 +6,8 @@ import querymesh as qm
 from profiles import three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import MeshFileError
+from querymesh.mesh.mesh import written_order
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.optimize.train.describe import untrained_mesh
 from querymesh.optimize.train.train import train_mesh
 
 FUNCTIONS = {"slow": qm.predicate(lambda x: x, columns=["x"], name="slow")}
@@ -41,7 +41,7 @@ def test_a_mesh_saved_by_the_version_before_is_read(mesh):
 
 
 def test_an_untrained_mesh_can_be_stored_too():
-    mesh = untrained_mesh(qm.query("SELECT * FROM t WHERE a > 1"), ("a > 1",), (frozenset(),))
+    mesh = written_order(qm.query("SELECT * FROM t WHERE a > 1"), ("a > 1",), (frozenset(),))
     assert mesh_to_json(mesh_from_json(mesh_to_json(mesh))) == mesh_to_json(mesh)
 
 
@@ -65,7 +65,7 @@ def drop(key):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damage(version=3), "upgrade QueryMesh"),
+        (damage(version=4), "upgrade QueryMesh"),
         (damage(version=True), "mesh file version True"),
         (damage(version=2.0), "mesh file version 2.0"),
         (damage(expected_us=float("inf")), "Infinity is not a finite number"),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from profiles import profile_of, random_profiles
-from querymesh.optimize.routes.best_route import written_route
+from querymesh.mesh.route import written_route
 from querymesh.stats.profile import route_text, survivors
 
 

@@ -4,14 +4,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from querymesh.optimize.chart.candidates import Shape, StreamJoin, StreamProjection, StreamSelection
+from querymesh.optimize.chart.candidates import (
+    QueryShape,
+    StreamJoin,
+    StreamProjection,
+    StreamSelection,
+)
 from querymesh.optimize.chart.chart import Dimension
 from querymesh.optimize.chart.query_charts import ChartedQuery
 
 
 def q1(keeps=0.35, **kwargs) -> ChartedQuery:
     """Table 2's query of one stream, with § 5.1's processing rates."""
-    shape = Shape(
+    shape = QueryShape(
         ("TCP",),
         selections=(StreamSelection("dest_host = 2", "TCP", 400e3),),
         projections=(StreamProjection("TCP", 500e3, keeps),),
@@ -28,7 +33,7 @@ def q2(seed=0, streams=3, **kwargs) -> ChartedQuery:
     )
     selectivities = {join.name: float(10 ** rng.uniform(-3, -1)) for join in joins}
     rates = dict.fromkeys(names, (10, 1500))
-    return ChartedQuery(Shape(names, joins=joins), 1.0, rates, selectivities, **kwargs)
+    return ChartedQuery(QueryShape(names, joins=joins), 1.0, rates, selectivities, **kwargs)
 
 
 def box(dimensions) -> list[Dimension]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import querymesh as qm
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn
 
 SCHEMA = pa.schema(
     [
@@ -265,7 +265,18 @@ def random_mesh(draw, bound) -> Mesh:
     operators = tuple(OperatorStats(op.name, op.after, 1.0, 0.5) for op in bound.operators)
     stats = tuple(LeafStats(1 / count, 1.0, 1.0) for _ in range(count))
     mesh = Mesh(
-        bound.query, operators, tree, routes, stats, routes[0], 1.0, 1.0, 1.0, 1, (), "random"
+        bound.query,
+        operators,
+        tree,
+        routes,
+        stats,
+        routes[0],
+        1.0,
+        1.0,
+        1.0,
+        TrainedOn(1),
+        (),
+        "random",
     )
     return replace(
         mesh,

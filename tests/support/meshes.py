@@ -5,8 +5,7 @@ from __future__ import annotations
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Split, Threshold
 from querymesh.fabric.core.metrics import Metrics, Visits
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn, written_order
 from querymesh.query.model import Query, Relation
 
 SQL = "SELECT * FROM Stock s, News n WHERE bullish(s.data) AND s.sector = n.sector AND s.price < 90"
@@ -36,7 +35,7 @@ def three_kinds() -> Mesh:
         expected_us=32.27,
         single_us=54.14,
         bound_us=20.5,
-        sample_rows=2000,
+        trained_on=TrainedOn(2000),
         left_out=(
             LeftOut("data", "long free text"),
             LeftOut("tick", "only grows: no future tuple will have a past value"),
@@ -57,7 +56,7 @@ def one_route() -> Mesh:
         expected_us=54.14,
         single_us=54.14,
         bound_us=20.5,
-        sample_rows=1,
+        trained_on=TrainedOn(1),
         left_out=(),
         why="no split of the data costs less than the best single route",
     )
@@ -65,7 +64,7 @@ def one_route() -> Mesh:
 
 def untrained() -> Mesh:
     names = ("bullish(s.data)", "s.sector = n.sector", "n.score < 90")
-    return untrained_mesh(asked(), names, (frozenset(), frozenset(), frozenset({2})))
+    return written_order(asked(), names, (frozenset(), frozenset(), frozenset({2})))
 
 
 def no_operators() -> Mesh:
@@ -79,7 +78,7 @@ def no_operators() -> Mesh:
         expected_us=0.0,
         single_us=0.0,
         bound_us=0.0,
-        sample_rows=120,
+        trained_on=TrainedOn(120),
         left_out=(),
         why="fewer than two operators have one order",
     )

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.join_plans import plans
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.optimize.rate.trees import Source, Tree, text
 
 SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
 MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
 PREDICATES = (
-    Predicate("A", "B", 2e-3),
-    Predicate("A", "C", 5e-3, handling_s=0.005),
-    Predicate("B", "D", 1e-4),
-    Predicate("D", "E", 1e-5),
+    JoinPredicate("A", "B", 2e-3),
+    JoinPredicate("A", "C", 5e-3, handling_s=0.005),
+    JoinPredicate("B", "D", 1e-4),
+    JoinPredicate("D", "E", 1e-5),
 )
 
 THREE_DELAYS_S = {"A": 0.020, "B": 0.002, "C": 0.010}
@@ -58,7 +58,7 @@ def by_text(query: RateQuery) -> dict[str, Tree]:
 def graph(count: int, edges: list[tuple[int, int]]) -> RateQuery:
     """Streams S0, S1, … and what joins them."""
     streams = tuple(Source(f"S{at}", 1.0, 10) for at in range(count))
-    return RateQuery(streams, tuple(Predicate(f"S{a}", f"S{b}", 0.1) for a, b in edges))
+    return RateQuery(streams, tuple(JoinPredicate(f"S{a}", f"S{b}", 0.1) for a, b in edges))
 
 
 def random_edges(rng: random.Random, count: int) -> list[tuple[int, int]]:
@@ -78,7 +78,7 @@ def random_query(rng: random.Random, ends: bool = True) -> RateQuery:
         for at in range(count)
     )
     predicates = tuple(
-        Predicate(f"S{a}", f"S{b}", 10 ** rng.uniform(-4, -1), rng.choice([0, 0, 0.005]))
+        JoinPredicate(f"S{a}", f"S{b}", 10 ** rng.uniform(-4, -1), rng.choice([0, 0, 0.005]))
         for a, b in random_edges(rng, count)
     )
     selection = Selection("S0", rng.uniform(0.05, 0.9), 10 ** rng.uniform(-5, -2))

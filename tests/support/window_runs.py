@@ -38,9 +38,10 @@ from querymesh.index.tune.indexing import INDEXES, Indexing
 from querymesh.index.tune.migration import MIGRATIONS
 from querymesh.index.tune.schedule import SCHEDULES
 from querymesh.index.tune.tuner import Tuner
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.mesh.hypercube import Hypercube, join_dimensions
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn
 from querymesh.optimize.planning.orders import planned_mesh
-from querymesh.optimize.shards.shares import Hypercube, choose_shares, join_dimensions
+from querymesh.optimize.shards.shares import choose_shares
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -292,7 +293,7 @@ def random_mesh(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -
         tree,
         routes,
         tuple(LeafStats(1 / count, 1.0, 1.0) for _ in range(count)),
-        routes[0], 1.0, 1.0, 1.0, 1, (), "random",
+        routes[0], 1.0, 1.0, 1.0, TrainedOn(1), (), "random",
         uncertain=uncertain if rng.random() < 0.5 else (),
         window=rng.choice([10_000, 5, 10_000, 1]),
         least_ruster=rng.choice([0, 3, 10_000]),
@@ -305,7 +306,7 @@ def random_plan(rng: random.Random, join: JoinQuery, alias: str) -> Mesh:
     view = join.views[alias]
     relations = [op.relation for op in view.operators if isinstance(op, Probe)]
     order = rng.sample(relations, rng.randint(0, len(relations)))
-    return planned_mesh(view, order, "random", sample_rows=1)
+    return planned_mesh(view, order, "random", profiled_rows=1)
 
 
 def random_eddy(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -> Router:

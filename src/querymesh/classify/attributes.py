@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Codes = npt.NDArray[np.int64]
+from querymesh.arrays import Ints
 
 MAX_EDGES = 64
 MAX_CATEGORIES = 64
@@ -46,7 +46,7 @@ class Attribute:
         """The number of codes, NULL included."""
         return 1 + (len(self.edges) + 1 if self.edges is not None else len(self.values))
 
-    def codes(self, column: pa.Array) -> Codes:
+    def codes(self, column: pa.Array) -> Ints:
         """Each row's bin. A value the sample did not have is coded as NULL's bin."""
         if self.edges is not None:
             numbers = as_floats(column)

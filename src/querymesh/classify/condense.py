@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.classify.attributes import Attribute, Codes, LeftOut, choose_attributes, one_piece
+from querymesh.arrays import Floats, Ints
+from querymesh.classify.attributes import Attribute, LeftOut, choose_attributes, one_piece
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Split, Threshold, Tree, leaves_of
-from querymesh.stats.profile import Floats, Ints, Profile
+from querymesh.stats.profile import Profile
 
 MAX_PATTERNS = 16
 MOST_RARE = 0.5
@@ -38,7 +39,7 @@ class Cells:
     """
 
     of_row: Ints
-    codes: list[Codes]
+    codes: list[Ints]
     member: Ints
     weights: Floats
 
@@ -59,7 +60,7 @@ class TrainingSet:
     profile: Profile
     attributes: list[Attribute]
     left_out: list[LeftOut]
-    codes: list[Codes]
+    codes: list[Ints]
     columns: dict[str, pa.Array]
     member: Ints
     size: int

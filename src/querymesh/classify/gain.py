@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from querymesh.arrays import Floats
 
 
 def xlog2x(values: Floats) -> Floats:

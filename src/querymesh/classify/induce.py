@@ -16,13 +16,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.classify.attributes import Attribute, Codes
+from querymesh.arrays import Bools, Floats, Ints
+from querymesh.classify.attributes import Attribute
 from querymesh.classify.gain import chance_of_gain, entropy_bits
-from querymesh.classify.tree import Leaf, Member, Missing, Rows, Split, Test, Threshold, Tree
-
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from querymesh.classify.tree import Leaf, Member, Missing, Split, Test, Threshold, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +36,14 @@ class _Candidate:
     """The best split of a node's tuples: by an attribute, into the bins of a prefix and others."""
 
     gain: float
-    rows: Rows
+    rows: Ints
     attribute: Attribute
-    codes: Codes
-    prefix: Labels
+    codes: Ints
+    prefix: Ints
     counts: Floats
 
     @cached_property
-    def sides(self) -> tuple[Test, Rows, Rows]:
+    def sides(self) -> tuple[Test, Ints, Ints]:
         """The test, the tuples that answer yes, and those that answer no."""
         yes_bins = np.zeros(self.attribute.bins, dtype=bool)
         yes_bins[self.prefix] = True
@@ -72,7 +69,7 @@ Remembered = dict[tuple[bytes, bytes], _Choice]
 class Node:
     """A node as grown: the tuples that reach it, their majority label, its test if it has one."""
 
-    rows: Rows
+    rows: Ints
     label: int
     test: Test | None = None
     yes: Node | None = None
@@ -87,8 +84,8 @@ class Node:
 
 def induce(
     attributes: list[Attribute],
-    codes: list[Codes],
-    labels: Labels,
+    codes: list[Ints],
+    labels: Ints,
     weights: Floats,
     growth: Growth,
 ) -> Tree:
@@ -98,8 +95,8 @@ def induce(
 
 def grow(
     attributes: list[Attribute],
-    codes: list[Codes],
-    labels: Labels,
+    codes: list[Ints],
+    labels: Ints,
     weights: Floats,
     growth: Growth,
     remembered: Remembered | None = None,
@@ -115,7 +112,7 @@ def grow(
     waiting: list[tuple[float, int, Node, _Candidate]] = []
     count = 0
 
-    def node_of(rows: Rows) -> Node:
+    def node_of(rows: Ints) -> Node:
         nonlocal count
         here = labels[rows]
         key = (rows.tobytes(), here.tobytes())
@@ -145,13 +142,13 @@ class _Columns:
     a node is small, and one call of numpy for all of them costs about what one for each does."""
 
     attributes: list[Attribute]
-    codes: list[Codes]
+    codes: list[Ints]
     categories: list[int]
     bins: int
     stacked: npt.NDArray[np.int64]
 
     @staticmethod
-    def of(attributes: list[Attribute], codes: list[Codes]) -> _Columns:
+    def of(attributes: list[Attribute], codes: list[Ints]) -> _Columns:
         chosen = [k for k, attribute in enumerate(attributes) if not attribute.numeric]
         bins = max((attributes[k].bins for k in chosen), default=0)
         stacked = np.array([codes[k] + place * bins for place, k in enumerate(chosen)], np.int64)
@@ -159,7 +156,7 @@ class _Columns:
 
 
 def _choose(
-    columns: _Columns, labels: Labels, weights: Floats, rows: Rows, growth: Growth
+    columns: _Columns, labels: Ints, weights: Floats, rows: Ints, growth: Growth
 ) -> _Choice:
     """The majority's label and the best split of these rows, whose labels and weights are given."""
     totals = _weigh(labels, weights, 1)
@@ -199,13 +196,13 @@ def _choose(
 
 def _judge_categories(
     columns: _Columns,
-    labels: Labels,
+    labels: Ints,
     kinds: int,
     weights: Floats,
-    rows: Rows,
+    rows: Ints,
     whole_bits: float,
     growth: Growth,
-) -> dict[int, tuple[float, Labels, Floats, int]]:
+) -> dict[int, tuple[float, Ints, Floats, int]]:
     """For each attribute of categories: its best gain, the bins of that split's one side, the label
     counts of its bins, and how many bins are filled.
 
@@ -248,12 +245,12 @@ def _judge_categories(
     }
 
 
-def _weigh(numbers: Labels, weights: Floats, size: int) -> Floats:
+def _weigh(numbers: Ints, weights: Floats, size: int) -> Floats:
     """The weight of each number, from 0 to `size` at least."""
     return np.bincount(numbers, weights, minlength=size).astype(np.float64, copy=False)
 
 
-def _orders(filled: Labels) -> list[tuple[Labels, int]]:
+def _orders(filled: Ints) -> list[tuple[Ints, int]]:
     """The orders of a numeric attribute's filled bins whose prefixes are the candidate "yes" sides,
     and how many may be.
 
@@ -279,7 +276,7 @@ def _scan(counts: Floats, last: int, whole_bits: float, min_weight: float) -> tu
     return float(gains[position]), position
 
 
-def _named_side(attribute: Attribute, yes_bins: Mask, weight: Floats) -> Mask:
+def _named_side(attribute: Attribute, yes_bins: Bools, weight: Floats) -> Bools:
     """For categories, let "yes" be the side to list by value: the other side takes the rest.
 
     The rest are NULL and values without a bin where the sample had such, else the lighter side is
@@ -291,7 +288,7 @@ def _named_side(attribute: Attribute, yes_bins: Mask, weight: Floats) -> Mask:
     return ~yes_bins if rest_is_yes else yes_bins
 
 
-def _test(attribute: Attribute, yes_bins: Mask, weight: Floats) -> Test:
+def _test(attribute: Attribute, yes_bins: Bools, weight: Floats) -> Test:
     """The chosen bins as a test; a NULL that the sample never had goes with the heavier side."""
     if attribute.edges is None:
         listed = zip(attribute.values, yes_bins[1:] & (weight[1:] > 0), strict=True)

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Ints
 from querymesh.classify.attributes import as_floats, null_mask
 
-Codes = npt.NDArray[np.int64]
 Attributes = tuple[str, ...]
 """One attribute, or a set of two."""
 
@@ -48,17 +48,17 @@ class Partitions:
             low, high = self.ranges.get(name, (math.inf, -math.inf))
             self.ranges[name] = min(low, float(numbers.min())), max(high, float(numbers.max()))
 
-    def codes(self, attributes: Attributes, count: int, column: Column) -> Codes:
+    def codes(self, attributes: Attributes, count: int, column: Column) -> Ints:
         """Each row's partition, of `count` and NULL's."""
         each = each_of(attributes, count)
-        whole: Codes | None = None
+        whole: Ints | None = None
         for name in attributes:
             codes = self._codes(name, column(name), each)
             whole = codes if whole is None else whole * (each + 1) + codes
         assert whole is not None, "an attribute set has at least one attribute"
         return whole
 
-    def _codes(self, name: str, values: pa.Array, count: int) -> Codes:
+    def _codes(self, name: str, values: pa.Array, count: int) -> Ints:
         nulls = null_mask(values)
         if is_continuous(values.type):
             codes = self._ranged(name, _numbers(values), count)
@@ -66,7 +66,7 @@ class Partitions:
             codes = hashed(values, count)
         return np.where(nulls, count, codes) if nulls.any() else codes
 
-    def _ranged(self, name: str, numbers: npt.NDArray[np.float64], count: int) -> Codes:
+    def _ranged(self, name: str, numbers: npt.NDArray[np.float64], count: int) -> Ints:
         low, high = self.ranges.get(name, (0.0, 0.0))
         width = high / 2 - low / 2  # halves, which cannot overflow
         place = np.zeros(len(numbers))
@@ -121,7 +121,7 @@ def can_partition(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_null(kind))
 
 
-def hashed(values: pa.Array, count: int) -> Codes:
+def hashed(values: pa.Array, count: int) -> Ints:
     """Each value's hash, below `count`; NULLs are somewhere. The same in every process."""
     kind = values.type
     if pa.types.is_dictionary(kind):

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Bools, Ints
 from querymesh.classify.attributes import as_floats, null_mask
 from querymesh.query.expr import Call, Column, Expr, Literal
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +105,17 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Rows]:
+def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Ints]:
     """The row numbers that reach each leaf, left to right; every row is in exactly one list."""
     if isinstance(tree, Leaf):
         return [np.arange(rows, dtype=np.int64)]
-    found: list[Rows] = []
+    found: list[Ints] = []
     _descend(tree, column, None, found)
     return found
 
 
 def _descend(
-    tree: Tree, column: Callable[[str], pa.Array], here: Rows | None, found: list[Rows]
+    tree: Tree, column: Callable[[str], pa.Array], here: Ints | None, found: list[Ints]
 ) -> None:
     """`here` are the rows that reach the node; None at the root, which all of them reach."""
     if isinstance(tree, Leaf):
@@ -133,7 +130,7 @@ def _descend(
         _descend(below, column, positions if here is None else here[positions], found)
 
 
-def answers(test: Test, values: pa.Array) -> Mask:
+def answers(test: Test, values: pa.Array) -> Bools:
     """The test on a column, as booleans."""
     match test:
         case Missing():
@@ -145,7 +142,7 @@ def answers(test: Test, values: pa.Array) -> Mask:
             return np.where(null_mask(values), null, yes) if values.null_count else yes
 
 
-def _is_among(values: pa.Array, wanted: pa.Array) -> Mask:
+def _is_among(values: pa.Array, wanted: pa.Array) -> Bools:
     """Which values are among those wanted. A few whole numbers are compared one by one, which
     takes a tenth of the time of a hash table."""
     if not pa.types.is_integer(values.type) or len(wanted) > FEW_VALUES:

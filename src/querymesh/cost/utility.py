@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats
 from querymesh.cost.plan_tree import (
     Aggregate,
     Arrivals,
@@ -48,7 +48,6 @@ from querymesh.cost.plan_tree import (
 )
 from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError, did_you_mean
 
-Floats = npt.NDArray[np.float64]
 Value = float | Floats
 
 

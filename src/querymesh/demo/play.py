@@ -58,7 +58,7 @@ def play(
     streamed = stream(spark, seconds, SEED, lines.show, learned)
     live = streamed.run
     version, mesh = live.versions[-1]
-    if mesh.sample_rows == 0:
+    if not mesh.is_learned:
         mesh = _trained(console)
     console.print(Text("\nThe stream in figures\n", "bold"))
     console.print(Text(metrics_text(live.metrics, live.mesh, version)), soft_wrap=True)

@@ -10,7 +10,7 @@ from querymesh.mesh.mesh import LeafStats, Mesh
 from querymesh.query.model import BoundQuery
 
 
-def fitting(mesh: Mesh, bound: BoundQuery) -> Mesh:
+def check_fits(mesh: Mesh, bound: BoundQuery) -> Mesh:
     """A mesh is of one query: its operators must be those the query has on this data."""
     names = [operator.name for operator in bound.operators]
     trained = [operator.name for operator in mesh.operators]

@@ -10,9 +10,10 @@ from math import prod
 from typing import Any
 
 from querymesh.errors import MeshFileError, QueryMeshError
+from querymesh.explained import Explained
+from querymesh.mesh.hypercube import Dimension, Hypercube
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import load_text, mesh_from_json, mesh_to_json, save_text
-from querymesh.optimize.shards.shares import Dimension, Hypercube
 from querymesh.query.model import Query
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.stats.profile import Route
@@ -22,8 +23,8 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class JoinMesh:
-    """Trained meshes of one query over several streams, by the streams' aliases.
+class JoinMesh(Explained):
+    """Meshes of one query over several streams, by the streams' aliases.
 
     `rates` are how many tuples of each stream arrived in the sample, by which shards are cut;
     `cube` is how the join is spread over shards, None where that is not decided yet.
@@ -45,27 +46,13 @@ class JoinMesh:
         return all(mesh.is_single for mesh in self.meshes.values())
 
     @property
-    def sample_rows(self) -> int:
-        """How many tuples were profiled; 0 if any stream's mesh is not trained."""
-        rows = [mesh.sample_rows for mesh in self.meshes.values()]
-        return sum(rows) if all(rows) else 0
-
-    def explain(self, html: str | os.PathLike[str] | None = None) -> str:
-        """The mesh of each stream as text; with `html=` also as one page with plots."""
-        from querymesh.report.text.join_text import join_mesh_text
-
-        if html is not None:
-            from querymesh.report.html.join_page import write_join_page
-
-            write_join_page(self, html)
-        return join_mesh_text(self)
+    def is_learned(self) -> bool:
+        """Whether every stream's routes were chosen by what was seen."""
+        return all(mesh.is_learned for mesh in self.meshes.values())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the meshes as JSON; `querymesh.load` reads them back."""
         save_text(join_mesh_to_json(self), path)
-
-    def __str__(self) -> str:
-        return self.explain()
 
 
 def join_mesh_to_json(mesh: JoinMesh) -> str:

@@ -1,19 +1,21 @@
 """The mesh: a classifier plus the routes it points to; a function from a tuple to a route.
 
-It is data and nothing else: `spark/` runs it, `report/` draws it, `mesh_file.py` stores it.
+It is data and nothing else: `spark/` runs it, `report/` draws it, `mesh_file.py` stores it. The
+meshes of several queries in one pass and the orders of a planner are types of their own.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from querymesh.classify.attributes import LeftOut
-from querymesh.classify.tree import Tree, leaves
+from querymesh.classify.tree import Leaf, Tree, leaves
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import UnsupportedError
-from querymesh.optimize.routes.uncertain import UncertainRoute, certain
+from querymesh.explained import Explained
+from querymesh.mesh.route import UncertainRoute, certain, written_route
 from querymesh.query.model import Query
 from querymesh.stats.profile import Route
 
@@ -48,14 +50,24 @@ class LeafStats:
     single_us: float
 
 
+@dataclass(frozen=True, slots=True)
+class TrainedOn:
+    """The sample a mesh was learned from: its rows, the search that found the mesh, and its
+    accuracy: how well it foretells tuples it does not hold (QM § 4.2), None if nobody asked."""
+
+    rows: int
+    found_by: str = ""
+    accuracy: float | None = None
+
+
 @dataclass(frozen=True)
-class Mesh:
-    """A trained mesh of one query. Leaf labels of `tree` index `routes`.
+class Mesh(Explained):
+    """The mesh of one query. Leaf labels of `tree` index `routes`.
 
     Costs are per tuple in microseconds, over the sample: `expected_us` of this mesh by QM eq. 2,
-    `single_us` of the best single route, `bound_us` the clairvoyant bound (DESIGN § 7). `why` says
-    why the mesh is what it is, `found_by` which search found it, and `accuracy` (NaN where it was
-    not asked for) how well the sample foretells tuples it does not hold (QM § 4.2).
+    `single_us` of the best single route, `bound_us` the clairvoyant bound; NaN where nothing was
+    measured. `why` says why the mesh is what it is. `trained_on` is the sample it was learned from,
+    None if its one route is the order as written.
 
     `uncertain` has an uncertain route for each leaf where orders of about equal cost are left to a
     lottery (QM § 5.4), else it is empty. `window` tuples are classified together (W^TC), and a
@@ -71,14 +83,36 @@ class Mesh:
     expected_us: float
     single_us: float
     bound_us: float
-    sample_rows: int
+    trained_on: TrainedOn | None
     left_out: tuple[LeftOut, ...]
     why: str
     uncertain: tuple[UncertainRoute, ...] = ()
-    found_by: str = ""
-    accuracy: float = math.nan
     window: int = WINDOW
     least_ruster: int = 0
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether its routes were chosen by what was seen; else they are the order as written."""
+        return self.trained_on is not None
+
+    @property
+    def sample_rows(self) -> int:
+        """How many rows its routes were chosen by; none if they are as written."""
+        return 0 if self.trained_on is None else self.trained_on.rows
+
+    @property
+    def found_by(self) -> str:
+        """The search that found it, in words; empty where none did."""
+        return "" if self.trained_on is None else self.trained_on.found_by
+
+    @property
+    def accuracy(self) -> float | None:
+        """How well its sample foretells other tuples; None where nobody asked."""
+        return None if self.trained_on is None else self.trained_on.accuracy
+
+    def found(self, by: str, accuracy: float | None = None) -> Mesh:
+        """The same mesh with the search that found it on record."""
+        return replace(self, trained_on=TrainedOn(self.sample_rows, by, accuracy))
 
     @property
     def is_single(self) -> bool:
@@ -100,29 +134,64 @@ class Mesh:
         """How many times cheaper than the best single route the mesh is expected to be."""
         return self.single_us / self.expected_us if self.expected_us > 0 else 1.0
 
-    def explain(self, html: str | os.PathLike[str] | None = None) -> str:
-        """The mesh as text: the tree with shares, each leaf's route, the cost beside the single's.
-
-        With `html=` the same is also written as one self-contained page with plots (needs the
-        `report` extra).
-        """
-        from querymesh.report.text.mesh_text import mesh_text
-
-        if html is not None:
-            from querymesh.report.html.mesh_page import write_mesh_page
-
-            write_mesh_page(self, html)
-        return mesh_text(self)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mesh as JSON; `querymesh.load` reads it back."""
         from querymesh.mesh.mesh_file import save_mesh
 
-        if self.query.outputs == ():
-            raise UnsupportedError(
-                "a mesh of several queries in one pass is not saved: run([...]) learns it anew"
-            )
         save_mesh(self, path)
 
-    def __str__(self) -> str:
-        return self.explain()
+
+@dataclass(frozen=True)
+class SharedMesh(Mesh):
+    """The mesh of several queries that share one pass over their source (QM § 5.2)."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Refused: the queries' functions and outputs are in no one SQL text."""
+        raise UnsupportedError(
+            "a mesh of several queries in one pass is not saved: run_all([...]) learns it anew"
+        )
+
+
+@dataclass(frozen=True)
+class PlannedOrder(Mesh):
+    """The one route that a planner chose for a stream, after so many profiled tuples."""
+
+    profiled_rows: int = 0
+
+    @property
+    def is_learned(self) -> bool:
+        """A planner chooses by what it has seen."""
+        return True
+
+    @property
+    def sample_rows(self) -> int:
+        """How many tuples were profiled before it was chosen."""
+        return self.profiled_rows
+
+
+def written_order(query: Query, names: tuple[str, ...], after: tuple[frozenset[int], ...]) -> Mesh:
+    """The order as written, for a stream of which nothing is known yet (plan staging, QM § 4.2)."""
+    route = written_route(after)
+    operators = tuple(
+        OperatorStats(name, before, math.nan, math.nan)
+        for name, before in zip(names, after, strict=True)
+    )
+    why = (
+        "nothing is known yet: the order as written, until a sample is profiled"
+        if len(names) > 1
+        else "fewer than two operators have one order"
+    )
+    return Mesh(
+        query=query,
+        operators=operators,
+        tree=Leaf(0),
+        routes=(route,),
+        leaves=(LeafStats(1.0, math.nan, math.nan),),
+        single=route,
+        expected_us=math.nan,
+        single_us=math.nan,
+        bound_us=math.nan,
+        trained_on=None,
+        left_out=(),
+        why=why,
+    )

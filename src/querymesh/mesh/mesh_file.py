@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,18 @@ from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, Tree, leaves
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
-from querymesh.optimize.routes.best_route import route_fault
-from querymesh.optimize.routes.uncertain import uncertain_text
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, PlannedOrder, TrainedOn
+from querymesh.mesh.route import route_fault, uncertain_text
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 
 FORMAT = "querymesh.mesh"
-VERSION = 2
+VERSION = 3
 _NOT_IN_VERSION_1: dict[str, Any] = {
     "uncertain": [], "found_by": "", "accuracy": None, "window": WINDOW, "least_ruster": 0,
 }  # fmt: skip
+TRAINED, WRITTEN, PLANNED = "trained", "written", "planned"
 MOST_DEPTH = 64
 
 
@@ -74,6 +75,7 @@ def mesh_to_json(mesh: Mesh) -> str:
     content = {
         "format": FORMAT,
         "version": VERSION,
+        "kind": _kind(mesh),
         "sql": mesh.query.sql,
         "time": mesh.query.time,
         "functions": sorted(mesh.query.functions),
@@ -106,7 +108,7 @@ def mesh_to_json(mesh: Mesh) -> str:
         "left_out": {entry.name: entry.reason for entry in mesh.left_out},
         "why": mesh.why,
         "found_by": mesh.found_by,
-        "accuracy": _number(mesh.accuracy),
+        "accuracy": mesh.accuracy,
         "uncertain": [[list(choice) for choice in steps] for steps in mesh.uncertain],
         "window": mesh.window,
         "least_ruster": mesh.least_ruster,
@@ -130,7 +132,7 @@ def mesh_from_json(
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise MeshFileError("not a saved mesh: its 'format' is not 'querymesh.mesh'")
     version = content.get("version")
-    if type(version) is not int or version not in (1, VERSION):
+    if type(version) is not int or not 1 <= version <= VERSION:
         newer = type(version) is int and version > VERSION
         raise MeshFileError(
             f"mesh file version {version!r}, but this QueryMesh reads version {VERSION}: "
@@ -138,10 +140,16 @@ def mesh_from_json(
         )
     if version == 1:
         content = {**_NOT_IN_VERSION_1, **content}
+    if version < VERSION:
+        content = {"kind": TRAINED if content.get("sample_rows") else WRITTEN, **content}
     read = _Reader(content)
     routes = tuple(_route(route) for route in read.list_("routes"))
     operators = tuple(_operator(entry) for entry in read.list_("operators"))
-    mesh = Mesh(
+    kind, rows = read.get("kind", str), read.get("sample_rows", int)
+    if kind not in (TRAINED, WRITTEN, PLANNED) or rows < 0:
+        raise MeshFileError(f"a mesh of kind {kind!r} seen {rows} rows is none: save it again")
+    make = partial(PlannedOrder, profiled_rows=rows) if kind == PLANNED else Mesh
+    mesh = make(
         query=_query(read, functions) if asked is None else _same(asked, read),
         operators=operators,
         tree=_tree_from_json(read.get("tree", dict), 0),
@@ -151,17 +159,30 @@ def mesh_from_json(
         expected_us=read.float_("expected_us"),
         single_us=read.float_("single_us"),
         bound_us=read.float_("bound_us"),
-        sample_rows=read.get("sample_rows", int),
+        trained_on=_trained_on(read) if kind == TRAINED else None,
         left_out=tuple(LeftOut(str(k), str(v)) for k, v in read.get("left_out", dict).items()),
         why=read.get("why", str),
         uncertain=tuple(_steps(entry) for entry in read.list_("uncertain")),
-        found_by=read.get("found_by", str),
-        accuracy=read.float_("accuracy"),
         window=read.get("window", int),
         least_ruster=read.get("least_ruster", int),
     )
     _check(mesh)
     return mesh
+
+
+def _kind(mesh: Mesh) -> str:
+    if isinstance(mesh, PlannedOrder):
+        return PLANNED
+    return WRITTEN if mesh.trained_on is None else TRAINED
+
+
+def _trained_on(read: _Reader) -> TrainedOn:
+    accuracy = read.float_("accuracy")
+    return TrainedOn(
+        rows=read.get("sample_rows", int),
+        found_by=read.get("found_by", str),
+        accuracy=None if math.isnan(accuracy) else accuracy,
+    )
 
 
 def _check(mesh: Mesh) -> None:

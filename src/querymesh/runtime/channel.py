@@ -43,7 +43,7 @@ _KEPT = {"mesh": 16, "ask": 4, "router": 8, "index": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ChannelState:
     """The newest version, 0 if none; whether none can be learned from yet; the newest of others."""
 
     version: int
@@ -152,14 +152,16 @@ class Channel:
         """The newest version; 0 where none was published yet."""
         return self.state().version
 
-    def state(self) -> State:
+    def state(self) -> ChannelState:
         """What is in the folder."""
         names = self._names()
         newest = dict.fromkeys(_KEPT, 0)
         for found in filter(None, map(_NAME.fullmatch, names)):
             newest[found[1]] = max(newest[found[1]], int(found[2]))
         learning = not newest["mesh"] and _ENOUGH not in names
-        return State(newest["mesh"], learning, newest["ask"], newest["router"], newest["index"])
+        return ChannelState(
+            newest["mesh"], learning, newest["ask"], newest["router"], newest["index"]
+        )
 
     def _names(self) -> list[str]:
         system, folder = self._open()
@@ -206,7 +208,7 @@ def channel_folder(
         operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
         schema = str(bound.schemas[bound.source.alias])
         what = [bound.query.sql, operators, schema, policy]
-        if given is not None and given.sample_rows:
+        if given is not None and given.is_learned:
             what.append(mesh_to_json(given))
         asked = hashlib.sha256(repr(tuple(what)).encode())
         return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"

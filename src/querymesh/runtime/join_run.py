@@ -13,10 +13,10 @@ from typing import Any
 
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.routers.make_eddy import EDDIES
+from querymesh.mesh.hypercube import Hypercube
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.optimize.planning.planner import Planner
-from querymesh.optimize.shards.shares import Hypercube
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.runtime.join_report import COUNTS, JoinReport, StreamState

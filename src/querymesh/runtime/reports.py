@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 
+from querymesh.arrays import Floats
 from querymesh.fabric.core.metrics import Metrics
-from querymesh.stats.profile import Floats, Profile
+from querymesh.stats.profile import Profile
 
 
 class RouterState(NamedTuple):

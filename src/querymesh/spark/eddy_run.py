@@ -14,9 +14,8 @@ from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.fabric.join.view import own_conditions
 from querymesh.fabric.routers.make_eddy import EDDIES, EDDY, make_eddy
 from querymesh.fabric.routers.routing import Routing
-from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.mesh import Mesh, written_order
 from querymesh.optimize.adapt.adapt import Adaptation
-from querymesh.optimize.train.describe import untrained_mesh
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Meeting
 from querymesh.runtime.channel import Channel, channel_folder
@@ -142,5 +141,5 @@ def eddy_channel(
 def written(bound: BoundQuery, policy: str) -> Mesh:
     """The order as written, which stands for a mesh where there is none."""
     names = tuple(operator.name for operator in bound.operators)
-    mesh = untrained_mesh(bound.query, names, bound.precedence)
+    mesh = written_order(bound.query, names, bound.precedence)
     return replace(mesh, why=f"policy {policy} decides while tuples run")

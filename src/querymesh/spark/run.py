@@ -14,16 +14,16 @@ from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
 from querymesh.fabric.routers.make_eddy import EDDIES
 from querymesh.fabric.routers.routing import Routing
 from querymesh.index.tune.indexing import INDEXES, Indexing
-from querymesh.mesh.fit import as_single, fitting
+from querymesh.mesh.fit import as_single, check_fits
 from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.mesh import Mesh, written_order
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.chart.charting import Charting
 from querymesh.optimize.planning.planners import PLANNED, aim_for
 from querymesh.optimize.rate.goals import Goal
-from querymesh.optimize.train.describe import untrained_mesh
 from querymesh.optimize.train.train import POLICIES
-from querymesh.optimize.train.training import Training, known_name
+from querymesh.optimize.train.training import Training
+from querymesh.options import check_name
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
@@ -149,12 +149,12 @@ def run(
     `index` is how states are searched: "hash", "bitmap", "amri" or "auto" (see docs/indices.md);
     `indexing` has the settings. `sample` then has a table for each stream.
     """
-    known_name("policy", policy, (AUTO, *POLICIES, *EDDIES, *PLANNED))
+    check_name("policy", policy, (AUTO, *POLICIES, *EDDIES, *PLANNED))
     policy = AUTO_IS if policy == AUTO else policy
     aim = aim_for(policy, goal, weights, charting)
-    known_name("engine", engine, ENGINES)
-    known_name("on_error", on_error, ON_ERROR)
-    known_name("index", index, INDEXES)
+    check_name("engine", engine, ENGINES)
+    check_name("on_error", on_error, ON_ERROR)
+    check_name("index", index, INDEXES)
     if indexing is not None and not isinstance(indexing, Indexing):
         raise QueryMeshError(f"indexing is a querymesh.Indexing, not {type(indexing).__name__}")
     check_policy(policy, engine, routing, adapt, sample)
@@ -222,7 +222,7 @@ def run(
     late = f"{microseconds_of(delay, 'delay')} microseconds"
     if policy in EDDIES:
         if isinstance(mesh_or_query, Mesh):
-            fitting(mesh_or_query, bound)
+            check_fits(mesh_or_query, bound)
         out, live = run_eddy(
             source, data, bound, policy, routing or Routing(), checkpoint, on_error
         )
@@ -235,24 +235,24 @@ def run(
         elif engine == "auto":
             suited = "fabric"  # before training, which times operators where they will run
     if isinstance(mesh_or_query, Mesh):
-        mesh = fitting(mesh_or_query, bound)
+        mesh = check_fits(mesh_or_query, bound)
         mesh = as_single(mesh) if policy == "single" else mesh
     elif source.isStreaming and sample is None:
         names = tuple(operator.name for operator in bound.operators)
-        mesh = untrained_mesh(bound.query, names, bound.precedence)
+        mesh = written_order(bound.query, names, bound.precedence)
     else:
         mesh = train_or_written(bound, data, sample, policy, on_error, training, suited)
-    if source.isStreaming and (mesh.sample_rows == 0 or isinstance(adapt, Adaptation)):
+    if source.isStreaming and (not mesh.is_learned or isinstance(adapt, Adaptation)):
         if engine == "auto":
             suited = "fabric"  # what is learned while it runs cannot be written into the plan
-        elif suited == "native" and mesh.sample_rows:
+        elif suited == "native" and mesh.is_learned:
             raise UnsupportedError(
                 "engine 'native' writes the mesh into the plan, where it cannot adapt: leave out "
                 "adapt=, or use engine='fabric' or 'auto'"
             )
     live = LiveRun(mesh, suited, policy)
     if suited == "native":
-        if source.isStreaming and mesh.sample_rows == 0 and len(bound.operators) > 1:
+        if source.isStreaming and not mesh.is_learned and len(bound.operators) > 1:
             raise UnsupportedError(
                 "engine 'native' writes the mesh into the plan, and an untrained stream has none "
                 "yet: train first, or use engine='fabric' or 'auto'"
@@ -318,7 +318,7 @@ def _run_fabric(
     run_name = uuid4().hex
     deliver_to(run_name, live, keep=source.isStreaming)
     sent = sent_tables(context, bound, data)
-    learns = channel is not None and live.mesh.sample_rows == 0
+    learns = channel is not None and not live.mesh.is_learned
     mesh_source = MeshSource(
         run_name,
         live.mesh,
@@ -349,14 +349,14 @@ def _channel(
     What an earlier run learned is taken up here. A trained mesh runs without a channel too, so a
     stream adapts by default only where there is a folder for one.
     """
-    learns = live.mesh.sample_rows == 0
+    learns = not live.mesh.is_learned
     if not learns and adapt is False:
         return None
     master = source.sparkSession.sparkContext.master
     try:
         channel = Channel(channel_folder(bound, live.policy, given, checkpoint, master))
         if learned := channel.open():
-            live.versions.append((learned, fitting(channel.read(learned, bound.query), bound)))
+            live.versions.append((learned, check_fits(channel.read(learned, bound.query), bound)))
     except (QueryMeshError, OSError) as problem:
         if learns or isinstance(adapt, Adaptation):
             if isinstance(problem, QueryMeshError):

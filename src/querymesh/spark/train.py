@@ -14,11 +14,11 @@ from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_sample
 from querymesh.fabric.routers.make_eddy import EDDIES
 from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import Mesh, written_order
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.train import POLICIES
-from querymesh.optimize.train.training import Training, known_name
+from querymesh.optimize.train.training import Training
+from querymesh.options import check_name
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.filters.native import why_not_native
@@ -53,7 +53,7 @@ def train(
     For a query over several windowed streams the sample is a stretch of time of all of them, of
     which the earliest arrivals are taken, and the result has a mesh for each stream.
     """
-    known_name("engine", engine, ENGINES)
+    check_name("engine", engine, ENGINES)
     if policy in EDDIES:
         raise TrainingError(
             f"policy {policy!r} learns while it runs, there is nothing to train: "
@@ -69,7 +69,7 @@ def train(
         training = replace(training, seed=seed)
     bound, data = bind_inputs(query, sample)
     if isinstance(bound, JoinQuery):
-        known_name("policy", policy, POLICIES)
+        check_name("policy", policy, POLICIES)
         return train_join(bound, data, policy, on_error, training)
     source = data[bound.source.alias]
     first = take_sample(source, training.sample_rows, training.seed)
@@ -91,7 +91,7 @@ def train_or_written(
     It will for fewer than two operators, which have one order, and for an empty DataFrame.
     """
     names = tuple(operator.name for operator in bound.operators)
-    written = untrained_mesh(bound.query, names, bound.precedence)
+    written = written_order(bound.query, names, bound.precedence)
     if len(names) < 2:
         return written
     given = data[bound.source.alias] if sample is None else sample

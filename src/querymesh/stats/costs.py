@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.stats.decay import DecayedMean
-from querymesh.stats.profile import Floats
 
 LEAST_BATCHES = 4
 LEAST_RATIO = 1.5

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats
 from querymesh.errors import QueryMeshError, TrainingError
-
-Floats = npt.NDArray[np.float64]
 
 DEFAULT_SINGLES = 64
 DEFAULT_RANGES = 32

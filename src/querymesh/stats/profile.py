@@ -20,11 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from querymesh.arrays import Floats, Ints
+
 Route = tuple[int, ...]
 """An order of all operators, as indices from 1; 0 is the output and never part of a route."""
 

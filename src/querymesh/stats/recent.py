@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from querymesh.stats.profile import Floats, Profile
+from querymesh.arrays import Floats
+from querymesh.stats.profile import Profile
 
 
 class RecentProfile:

@@ -13,7 +13,7 @@ from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_sample
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
 from querymesh.optimize.train.train import train_mesh
 
 
@@ -74,7 +74,7 @@ def simple(conditions, source):
 def test_evaluations_are_counted_per_operator_and_leaf():
     source = rows_of(np.random.default_rng(0), 1000)
     case = simple("s.a > 3 AND is_even(s.a)", source)
-    mesh = untrained_mesh(case.query, ("s.a > 3", "is_even"), case.bound.precedence)
+    mesh = written_order(case.query, ("s.a > 3", "is_even"), case.bound.precedence)
     out, fabric = run(case, mesh, batch_rows=100)
     metrics = fabric.metrics
     survivors = sum(a is not None and a > 3 for a in source["a"].to_pylist())
@@ -90,7 +90,7 @@ def test_evaluations_are_counted_per_operator_and_leaf():
 def test_a_ruster_leaves_when_it_is_empty():
     source = rows_of(np.random.default_rng(0), 50)
     case = simple("s.a > 100 AND is_even(s.a)", source)
-    mesh = untrained_mesh(case.query, ("a", "b"), case.bound.precedence)
+    mesh = written_order(case.query, ("a", "b"), case.bound.precedence)
     _, fabric = run(case, mesh, batch_rows=50)
     assert 2 not in fabric.metrics.by_operator()
 
@@ -98,7 +98,7 @@ def test_a_ruster_leaves_when_it_is_empty():
 def test_filters_keep_the_order_of_rows():
     source = rows_of(np.random.default_rng(0), 500)
     case = simple("s.a > 3 AND s.ok", source)
-    mesh = untrained_mesh(case.query, ("a", "b"), case.bound.precedence)
+    mesh = written_order(case.query, ("a", "b"), case.bound.precedence)
     ids = run(case, mesh, batch_rows=64)[0]["id"].to_pylist()
     assert ids == sorted(ids)
 
@@ -114,7 +114,7 @@ def fabric_of(predicate, **kwargs):
     batch = pa.record_batch({"a": [1, 7, None, 3, 7]})
     bound = query.bind({"t": batch.schema})
     fabric = Fabric(bound, **kwargs)
-    router = MeshRouter(untrained_mesh(query, ("p",), bound.precedence))
+    router = MeshRouter(written_order(query, ("p",), bound.precedence))
     return fabric, lambda: pa.Table.from_batches(fabric.run(batch, router), bound.output_schema)
 
 
@@ -148,7 +148,7 @@ def test_a_row_on_which_a_function_raised_is_dropped_whatever_surrounds_the_call
     bound = query.bind({"t": batch.schema})
     fabric = Fabric(bound, on_error="drop")
     names = tuple(op.name for op in bound.operators)
-    router = MeshRouter(untrained_mesh(query, names, bound.precedence))
+    router = MeshRouter(written_order(query, names, bound.precedence))
     out = pa.Table.from_batches(fabric.run(batch, router), bound.output_schema)
     assert out["a"].to_pylist() == [1, None, 3]
     assert fabric.metrics.errors_dropped == 2

@@ -9,7 +9,7 @@ from querymesh.classify.tree import Leaf
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.lottery import FLOOR, Lottery
 from querymesh.fabric.core.router import MeshRouter
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn
 
 PLACE = (0, frozenset({1, 3}), 1)
 
@@ -67,8 +67,8 @@ def uncertain_mesh(after=(frozenset(), frozenset(), frozenset())):
     operators = tuple(OperatorStats(n, b, 1.0, 0.5) for n, b in zip(names, after, strict=True))
     stats = (LeafStats(1.0, 1.0, 1.0),)
     return Mesh(
-        query, operators, Leaf(0), ((1, 2, 3),), stats, (1, 2, 3), 1.0, 1.0, 1.0, 1, (), "made",
-        uncertain=(((1, 2, 3),),),
+        query, operators, Leaf(0), ((1, 2, 3),), stats, (1, 2, 3), 1.0, 1.0, 1.0,
+        TrainedOn(1), (), "made", uncertain=(((1, 2, 3),),),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from querymesh.fabric.core.operators import MOST_ROWS
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.shared_fabric import SharedFabric
 from querymesh.fabric.core.tables import make_tables
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
 from querymesh.query.bind.share import share
 
 
@@ -28,7 +28,7 @@ def run(queries, inputs, mesh=None, batch_rows=7):
     tables = make_tables(bound, {r.alias: inputs[r.name] for r in bound.query.relations})
     fabric = SharedFabric(bound, tables)
     names = tuple(op.name for op in bound.operators)
-    router = MeshRouter(mesh or untrained_mesh(bound.query, names, bound.precedence))
+    router = MeshRouter(mesh or written_order(bound.query, names, bound.precedence))
     out = [
         result
         for batch in in_batches(inputs[bound.source.name], batch_rows)
@@ -157,7 +157,7 @@ def test_results_are_handed_on_before_they_are_too_many():
     bound = shared(queries, {"Src": source, "Many": many})
     tables = make_tables(bound, {"s": source, "t": many})
     fabric = SharedFabric(bound, tables)
-    router = MeshRouter(untrained_mesh(bound.query, ("t [q1]", "s.ok [q2]"), bound.precedence))
+    router = MeshRouter(written_order(bound.query, ("t [q1]", "s.ok [q2]"), bound.precedence))
     batch = source.combine_chunks().to_batches()[0]
     pieces = [result.num_rows for result in fabric.run(batch, router)]
     assert len(pieces) > 2
@@ -197,7 +197,7 @@ def test_a_lottery_hears_only_of_what_was_evaluated():
     bound = shared(queries, {"Src": source})
     names = tuple(op.name for op in bound.operators)
     mesh = replace(
-        untrained_mesh(bound.query, names, bound.precedence), uncertain=(((1, 2, 3, 4),),)
+        written_order(bound.query, names, bound.precedence), uncertain=(((1, 2, 3, 4),),)
     )
     results, fabric = run(queries, {"Src": source}, mesh, batch_rows=50)
     for index, visits in fabric.metrics.by_operator().items():

@@ -18,7 +18,7 @@ from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
 from querymesh.fabric.join.join_ruster import FOREVER, moved
 from querymesh.fabric.join.probe import JoinedKeys
 from querymesh.index.store.codes import Codes
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
 from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join
 from querymesh.query.evaluate import evaluate
 from window_cases import as_multiset, window_cases, within_windows
@@ -87,7 +87,7 @@ class Running:
         made = {}
         for alias, view in self.join.views.items():
             names = tuple(op.name for op in view.operators)
-            mesh = untrained_mesh(self.query, names, view.precedence)
+            mesh = written_order(self.query, names, view.precedence)
             if alias in routes:
                 indices = {op.name: op.index for op in view.operators}
                 route = tuple(indices[name] for name in routes[alias])
@@ -339,7 +339,7 @@ def test_a_column_may_be_called_as_the_values_of_a_key_are():
     join = bind_join(query, {"A": a.schema, "B": b.schema})
     fabric = JoinFabric(join)
     routers = {
-        alias: MeshRouter(untrained_mesh(query, tuple(o.name for o in v.operators), v.precedence))
+        alias: MeshRouter(written_order(query, tuple(o.name for o in v.operators), v.precedence))
         for alias, v in join.views.items()
     }
     step = fabric.admit(in_order({"a": a, "b": b}, join.times), routers)

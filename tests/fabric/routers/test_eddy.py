@@ -22,7 +22,7 @@ from querymesh.fabric.routers.eddy import NO_PAIR, EddyRouter
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.pool import Pool
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
 
 ONE_BY_ONE = replace(PAPER, chunk=1)
 
@@ -302,7 +302,7 @@ def test_what_must_come_first_does_and_errors_drop_the_same_rows(values, drawn):
     batch = pa.record_batch({"id": range(len(values)), "x": pa.array(values, pa.int64())})
     query, bound, fabric = guarded(batch, "drop")
     names = tuple(op.name for op in bound.operators)
-    single = MeshRouter(untrained_mesh(query, names, bound.precedence))
+    single = MeshRouter(written_order(query, names, bound.precedence))
     wanted = [i for b in fabric.run(batch, single) for i in b["id"].to_pylist()]
     assert wanted == [i for i, v in enumerate(values) if v in (1, 3)]
     policy, routing, seed = drawn

@@ -10,7 +10,7 @@ from querymesh.cost.plan_tree import Aggregate, plan_text
 from querymesh.cost.utility import Statistics, plan_costs
 from querymesh.errors import QueryError, QueryMeshError
 from querymesh.optimize.chart.candidates import (
-    Shape,
+    QueryShape,
     StreamJoin,
     StreamProjection,
     StreamSelection,
@@ -26,7 +26,7 @@ from querymesh.optimize.chart.left_deep import (
     spread_points,
 )
 
-STREAM = Shape(
+STREAM = QueryShape(
     ("s",),
     selections=(StreamSelection("a > 5", "s", 200e3), StreamSelection("a < 10", "s", 200e3)),
     projections=(StreamProjection("s", 500e3),),
@@ -35,7 +35,7 @@ STREAM = Shape(
 
 def joined(names, pairs, key=None, **kwargs):
     joins = tuple(StreamJoin(f"{a}{b}", (a, b), 3e3, key) for a, b in pairs)
-    return Shape(tuple(names), joins=joins, **kwargs)
+    return QueryShape(tuple(names), joins=joins, **kwargs)
 
 
 def test_heuristic_1_groups_the_predicates_of_a_stream():
@@ -52,13 +52,13 @@ def test_heuristic_2_gives_both_orders_of_selection_and_projection():
 
 def test_a_projection_that_drops_what_the_selection_reads_comes_after_it():
     projection = StreamProjection("s", 500e3, first=False)
-    shape = Shape(("s",), STREAM.selections, (projection,))
+    shape = QueryShape(("s",), STREAM.selections, (projection,))
     assert [plan_text(plan) for plan in stream_plans(shape, "s")] == ["π(σ(s))"]
 
 
 def test_a_stream_with_less_to_do_has_one_plan():
-    assert [plan_text(each) for each in stream_plans(Shape(("s",)), "s")] == ["s"]
-    only = Shape(("s",), projections=STREAM.projections)
+    assert [plan_text(each) for each in stream_plans(QueryShape(("s",)), "s")] == ["s"]
+    only = QueryShape(("s",), projections=STREAM.projections)
     assert [plan_text(each) for each in stream_plans(only, "s")] == ["π(s)"]
 
 
@@ -106,7 +106,7 @@ def test_heuristic_4_aggregates_last():
 
 
 def test_a_whole_plan_has_the_plan_chosen_for_each_stream():
-    shape = Shape(
+    shape = QueryShape(
         ("s", "t"), STREAM.selections, STREAM.projections, (StreamJoin("j", ("s", "t"), 3e3),)
     )
     assert plan_text(whole_plan(shape, ("s", "t"), {"s": 1})) == "(σ(π(s)) ⋈ t)"
@@ -147,16 +147,16 @@ def test_points_are_spread_evenly():
 
 def test_a_shape_that_makes_no_sense_is_refused():
     with pytest.raises(QueryError, match="no stream tpc: did you mean 'tcp'"):
-        Shape(("tcp",), (StreamSelection("a", "tpc", 1),))
+        QueryShape(("tcp",), (StreamSelection("a", "tpc", 1),))
     with pytest.raises(QueryError, match="each once"):
-        Shape(("s", "s"))
+        QueryShape(("s", "s"))
     with pytest.raises(QueryError, match="two predicates are called a"):
-        Shape(("s",), (StreamSelection("a", "s", 1), StreamSelection("a", "s", 1)))
+        QueryShape(("s",), (StreamSelection("a", "s", 1), StreamSelection("a", "s", 1)))
     with pytest.raises(QueryError, match="one on one is a selection"):
         joined("ab", ["aa"])
     with pytest.raises(QueryError, match="one projection"):
-        Shape(("s",), projections=(StreamProjection("s", 1), StreamProjection("s", 2)))
+        QueryShape(("s",), projections=(StreamProjection("s", 1), StreamProjection("s", 2)))
     with pytest.raises(QueryMeshError, match="selection processes more than 0"):
-        Shape(("s",), (StreamSelection("a", "s", 0),))
+        QueryShape(("s",), (StreamSelection("a", "s", 0),))
     with pytest.raises(QueryError, match="without a predicate"):
-        join_plan(Shape(("s", "t")), ("s", "t"))
+        join_plan(QueryShape(("s", "t")), ("s", "t"))

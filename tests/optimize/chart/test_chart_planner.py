@@ -23,7 +23,7 @@ from querymesh.optimize.chart.plan_shape import (
     probe_orders,
     shape_of,
 )
-from querymesh.optimize.planning.planner import Met, Round
+from querymesh.optimize.planning.planner import PairStats, Round
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -72,7 +72,9 @@ class World:
                 stored = rates[other] * self.passes.get(other, 1.0) * self.window_s
                 found = passed[source] * stored * self.selectivities.get(pair, 0.01)
                 if source != other and pair in self.selectivities:
-                    met[source, other] = Met(passed[source], round(found), stored, passed[source])
+                    met[source, other] = PairStats(
+                        passed[source], round(found), stored, passed[source]
+                    )
         self.number += 1
         own = {alias: arrived[alias] / 4e5 for alias in self.passes}
         stored_rows = {alias: round(rate * self.window_s) for alias, rate in rates.items()}

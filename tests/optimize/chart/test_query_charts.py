@@ -10,7 +10,7 @@ from querymesh.cost.plan_tree import plan_text
 from querymesh.cost.utility import Statistics, Weights, capped_costs, plan_costs, utility
 from querymesh.errors import TrainingError
 from querymesh.optimize.chart.candidates import (
-    Shape,
+    QueryShape,
     StreamJoin,
     StreamProjection,
     StreamSelection,
@@ -21,7 +21,7 @@ from querymesh.optimize.chart.left_deep import left_deep_orders
 from querymesh.optimize.chart.query_charts import ChartedQuery, Chosen
 from querymesh.optimize.chart.regular import SparseChart
 
-SHAPE = Shape(
+SHAPE = QueryShape(
     ("a", "b", "c"),
     (StreamSelection("pa", "a", 4e5), StreamSelection("pb", "b", 3e3)),
     (StreamProjection("a", 5e5, 0.3), StreamProjection("b", 1e4, 0.6)),

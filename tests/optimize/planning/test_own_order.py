@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import planned_mesh, route_for
 from querymesh.optimize.planning.own_order import LEAST_ASKED, OwnOrder, expected_s
-from querymesh.optimize.planning.planner import Round, Tried
-from querymesh.optimize.routes.best_route import route_fault
+from querymesh.optimize.planning.planner import ConditionStats, Round
 from querymesh.query.bind.windowed_join import bind_join
 
 SCHEMA = pa.schema(
@@ -29,7 +29,7 @@ def join_of(own, functions=None):
 
 def round_of(**tried):
     """By operator, as `o1`, what it did."""
-    conditions = {("a", int(name[1:])): Tried(*each) for name, each in tried.items()}
+    conditions = {("a", int(name[1:])): ConditionStats(*each) for name, each in tried.items()}
     return Round(0, 1.0, 0.0, {}, {}, {}, {}, {}, conditions=conditions)
 
 
@@ -92,7 +92,9 @@ def test_a_condition_that_is_seen_later_finds_its_place():
     st.permutations((1, 2, 3)),
 )
 def test_no_order_costs_much_less_than_the_one_that_is_taken(figures, other):
-    tried = {k: Tried(100, passed, cost_s) for k, (passed, cost_s) in enumerate(figures, 1)}
+    tried = {
+        k: ConditionStats(100, passed, cost_s) for k, (passed, cost_s) in enumerate(figures, 1)
+    }
     own = OwnOrder(join_of(CONDITIONS))
     own.observe(round_of(**{f"o{k}": each for k, each in tried.items()}))
     taken = own.orders.get("a", (1, 2, 3))

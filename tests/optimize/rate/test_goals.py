@@ -10,7 +10,7 @@ from querymesh.optimize.rate.curves import crossings, predicted
 from querymesh.optimize.rate.goals import SAME, First, Last, MostBy, achieved, choose, ranked
 from querymesh.optimize.rate.heuristics import needs, rate_estimate, time_estimate
 from querymesh.optimize.rate.join_plans import plans
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.optimize.rate.trees import Join, Source, expected_total, text
 from rate_cases import (
     EVENLY_SPREAD,
@@ -245,14 +245,14 @@ def test_all_results_are_as_many_as_can_be_asked_for():
 
 def test_what_windows_take_away_is_not_reached():
     streams = tuple(Source(name, 10, 1000, window_s=0.5) for name in "AB")
-    query = RateQuery(streams, (Predicate("A", "B", 0.1),))
+    query = RateQuery(streams, (JoinPredicate("A", "B", 0.1),))
     assert achieved(plans(query)[0], First(50_000)) == float("inf")
     with pytest.raises(QueryError, match=r"expected of A ⋈ B, .* longer windows"):
         choose(query, First(50_000))
 
 
 def test_a_goal_without_meaning_is_refused():
-    endless = RateQuery((Source("A", 1.0), Source("B", 1.0, 10)), (Predicate("A", "B", 0.1),))
+    endless = RateQuery((Source("A", 1.0), Source("B", 1.0, 10)), (JoinPredicate("A", "B", 0.1),))
     for way in ("exact", "local time"):
         with pytest.raises(QueryError, match="no end is known of A"):
             choose(endless, Last(), way)
@@ -267,6 +267,6 @@ def test_a_goal_without_meaning_is_refused():
             MostBy(wrong)
         with pytest.raises(QueryError, match="above 0"):
             First(wrong)
-    never = RateQuery((Source("A", 1.0), Source("B", 1.0)), (Predicate("A", "B", 0.0),))
+    never = RateQuery((Source("A", 1.0), Source("B", 1.0)), (JoinPredicate("A", "B", 0.0),))
     with pytest.raises(QueryError, match="0 are expected in all"):
         choose(never, First(1))

@@ -9,7 +9,7 @@ from querymesh.errors import QueryError, UnsupportedError
 from querymesh.optimize.rate import join_plans as rate_plans
 from querymesh.optimize.rate.heuristics import rate_estimate
 from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plans
-from querymesh.optimize.rate.stream_query import Predicate, Projection, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, Projection, RateQuery, Selection
 from querymesh.optimize.rate.trees import Join, Source, sources, text
 from rate_cases import graph, random_edges
 
@@ -86,9 +86,9 @@ def test_the_plans_are_those_of_brute_force(seed):
 def test_a_join_has_all_predicates_between_its_sides():
     streams = tuple(Source(name, 1.0) for name in "ABC")
     predicates = (
-        Predicate("A", "B", 0.5, 1),
-        Predicate("B", "C", 0.1, 2),
-        Predicate("C", "A", 0.2, 4),
+        JoinPredicate("A", "B", 0.5, 1),
+        JoinPredicate("B", "C", 0.1, 2),
+        JoinPredicate("C", "A", 0.2, 4),
     )
     query = RateQuery(streams, predicates, costs=JoinCosts(hash_s=8, handling_s=16))
     top = next(tree for tree in plans(query) if text(tree) == "(A ⋈ B) ⋈ C")
@@ -101,7 +101,7 @@ def test_a_join_has_all_predicates_between_its_sides():
 def test_selections_stand_anywhere_above_their_stream_and_in_any_order():
     streams = (Source("A", 1.0), Source("B", 1.0))
     steps = (Selection("A", 0.1, name="σ1"), Selection("A", 0.1, name="σ2"), Projection())
-    query = RateQuery(streams, (Predicate("A", "B", 0.1),), steps)
+    query = RateQuery(streams, (JoinPredicate("A", "B", 0.1),), steps)
     assert {text(tree) for tree in plans(query, Space(placing="pushed"))} == {
         "π(σ1(σ2(A)) ⋈ B)",
         "π(σ2(σ1(A)) ⋈ B)",

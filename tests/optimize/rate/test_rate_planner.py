@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 import querymesh as qm
 from querymesh.cost.rates import JoinCosts
 from querymesh.errors import QueryError
+from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import order_of, route_for, written_orders
-from querymesh.optimize.planning.planner import Met, Round
+from querymesh.optimize.planning.planner import PairStats, Round
 from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
 from querymesh.optimize.rate.observed_rates import RateStatistics, linked_pairs
 from querymesh.optimize.rate.probe_orders import tree_orders
 from querymesh.optimize.rate.rate_planner import RatePlanner, chosen_for
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.optimize.rate.trees import Source, expected_total, nested
-from querymesh.optimize.routes.best_route import route_fault
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 
@@ -48,7 +48,7 @@ def round_of(number, arrived, matching, seconds=1.0, window_s=10.0, probe_s=1e-5
             if source in arrived:
                 stored = arrived.get(relation, 0) / seconds * window_s
                 found = arrived[source] * stored * selectivity
-                met[source, relation] = Met(
+                met[source, relation] = PairStats(
                     arrived[source], round(found), stored, arrived[source] * probe_s
                 )
     return Round(
@@ -174,7 +174,7 @@ def test_a_static_table_takes_part():
     planner = RatePlanner(join, MostBy(60))
     matching = {("a", "b"): 0.05}
     shown = round_of(0, {"a": 100, "b": 100}, matching)
-    shown.met["b", "t"] = Met(100, 1, 1000.0, 1e-3)
+    shown.met["b", "t"] = PairStats(100, 1, 1000.0, 1e-3)
     decision = planner.observe(shown)
     assert decision.orders == {"a": ("b", "t"), "b": ("t", "a")}
 
@@ -188,8 +188,8 @@ def test_no_probe_is_free_whatever_a_fit_says(seconds, probe_us, move_us):
     rows that are found cost all, and asking less than nothing."""
     statistics = RateStatistics(join_of("a.k = b.k", "ab"))
     shown = round_of(0, {"a": 1000, "b": 1000}, {("a", "b"): 0.05})
-    shown.met["a", "b"] = Met(1000, 1000, 500.0, seconds[0])
-    shown.met["b", "a"] = Met(1000, 2000, 500.0, seconds[1])
+    shown.met["a", "b"] = PairStats(1000, 1000, 500.0, seconds[0])
+    shown.met["b", "a"] = PairStats(1000, 2000, 500.0, seconds[1])
     statistics.observe(shown)
     costs = statistics.query()[0].costs
     assert 1e6 * costs.probe_s == pytest.approx(probe_us, rel=1e-3)
@@ -208,7 +208,7 @@ def test_many_streams_are_planned_by_the_heuristics():
     pairs = [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
     query = RateQuery(
         tuple(Source(name, 10.0 * (at + 1), window_s=5.0) for at, name in enumerate(names)),
-        tuple(Predicate(*pair, 0.01, group="k") for pair in pairs),
+        tuple(JoinPredicate(*pair, 0.01, group="k") for pair in pairs),
         tuple(Selection(name, 0.9, 1e-6) for name in names),
         JoinCosts(probe_s=1e-6),
     )
@@ -225,7 +225,7 @@ def test_many_streams_are_planned_by_the_heuristics():
 def star(selectivities):
     streams = tuple(Source(name, 10.0, 100) for name in "abcd")
     predicates = tuple(
-        Predicate(one, other, selectivity, group="k")
+        JoinPredicate(one, other, selectivity, group="k")
         for (one, other), selectivity in selectivities.items()
     )
     return RateQuery(streams, predicates)
@@ -265,7 +265,7 @@ def test_a_tuple_climbs_from_its_leaf_to_the_root():
 def test_the_other_side_is_entered_where_something_links_to_it():
     streams = tuple(Source(name, 10.0, 100) for name in "abcd")
     chain = RateQuery(
-        streams, tuple(Predicate(*pair, 0.1) for pair in (("a", "b"), ("b", "c"), ("c", "d")))
+        streams, tuple(JoinPredicate(*pair, 0.1) for pair in (("a", "b"), ("b", "c"), ("c", "d")))
     )
     tree = plan_of(chain, (("a", "b"), ("c", "d")))
     assert tree_orders(tree, chain, {"a", "d"}) == {"a": ("b", "c", "d"), "d": ("c", "b", "a")}
@@ -324,7 +324,7 @@ def test_the_planner_of_any_join_gives_orders_of_all_its_relations(join):
         shown = round_of(0, rates, matching)
         for one, other in matching:
             if not (one in rates and other in rates):
-                shown.met[one, other] = Met(100, rng.randint(0, 300), 50.0, 1e-3)
+                shown.met[one, other] = PairStats(100, rng.randint(0, 300), 50.0, 1e-3)
         decision = planner.observe(shown)
         assert planner.problem == ""
         for alias, written in written_orders(join).items():

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from querymesh.errors import QueryError
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.optimize.rate.trees import (
     Join,
     Project,
@@ -83,8 +83,8 @@ def test_a_rate_is_above_zero(rate):
         lambda: Select(A, 0.5, cost_s=-1),
         lambda: Project(A, cost_s=-1),
         lambda: Join(A, B, -0.5),
-        lambda: Predicate("A", "B", 7),
-        lambda: Predicate("A", "B", 0.1, handling_s=-1),
+        lambda: JoinPredicate("A", "B", 7),
+        lambda: JoinPredicate("A", "B", 0.1, handling_s=-1),
         lambda: Selection("A", 0.1, cost_s=-1),
         lambda: RateQuery(()),
         lambda: RateQuery((A, A)),
@@ -97,6 +97,6 @@ def test_what_has_no_meaning_is_refused_when_it_is_built(build):
 
 def test_an_unknown_stream_is_named():
     with pytest.raises(QueryError, match=r"there is no stream X.*Known: A, B"):
-        RateQuery((A, B), (Predicate("A", "X", 0.1),))
+        RateQuery((A, B), (JoinPredicate("A", "X", 0.1),))
     with pytest.raises(QueryError, match="there is no stream X"):
         RateQuery((A, B), (), (Selection("X", 0.1),))

@@ -6,13 +6,13 @@ from hypothesis import given
 
 from profiles import profile_of, random_profiles
 from querymesh.errors import TrainingError
+from querymesh.mesh.route import written_route
 from querymesh.optimize.routes.best_route import (
     ROUTE_SEARCHES,
     Subset,
     exact_route,
     greedy_route,
     rank,
-    written_route,
 )
 from querymesh.optimize.train.describe import best_single
 from querymesh.stats.profile import survivors

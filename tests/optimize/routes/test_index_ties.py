@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import order_of, planned_mesh
-from querymesh.optimize.routes.best_route import route_fault
 from querymesh.optimize.routes.index_ties import SAME, asked_by, with_fewer_indices
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.stats.profile import Profile

@@ -10,14 +10,8 @@ from profiles import profile_of, random_profiles, three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import TrainingError
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
-from querymesh.optimize.routes.best_route import written_route
-from querymesh.optimize.routes.uncertain import (
-    MOST_CHOICES,
-    certain,
-    dearest_us,
-    uncertain_route,
-    uncertain_text,
-)
+from querymesh.mesh.route import certain, uncertain_text, written_route
+from querymesh.optimize.routes.uncertain import MOST_CHOICES, dearest_us, uncertain_route
 from querymesh.optimize.train.describe import reach
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training

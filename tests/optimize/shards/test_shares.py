@@ -8,15 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querymesh.errors import QueryError
+from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions, rows_of
 from querymesh.optimize.shards.share_search import ShareSearch, alike, divisors
-from querymesh.optimize.shards.shares import (
-    Dimension,
-    Hypercube,
-    best_shards_at_most,
-    choose_shares,
-    join_dimensions,
-    rows_of,
-)
+from querymesh.optimize.shards.shares import best_shards_at_most, choose_shares
 from querymesh.report.text.shares_text import query_shapes, shard_tables, shares_text
 
 DOCS = Path(__file__).parents[3] / "docs" / "shards.md"

@@ -71,7 +71,7 @@ def test_without_an_accuracy_the_first_sample_will_do():
     source = Source()
     mesh = trained(source, sample_rows=300)
     assert len(source.asked) == 1
-    assert np.isnan(mesh.accuracy)
+    assert mesh.accuracy is None
 
 
 def test_where_nothing_is_searched_nothing_is_sampled_again():
@@ -132,4 +132,4 @@ def test_other_judges_accept_what_pays_and_refuse_what_is_chance(judge):
 def test_whatever_the_judge_a_mesh_never_costs_more_than_the_best_single_route(judge, profile):
     mesh = train_mesh(QUERY, profile, OVERHEADS, Training(judge=judge, folds=3))
     assert mesh.expected_us <= mesh.single_us + 1e-9
-    assert np.isnan(mesh.accuracy) or 0 <= mesh.accuracy <= 1
+    assert mesh.accuracy is None or 0 <= mesh.accuracy <= 1

@@ -6,7 +6,8 @@ from profiles import profile_of, random_profiles, three_classes
 from querymesh.classify.tree import attributes_of
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import QueryMeshError, TrainingError
-from querymesh.optimize.train.describe import best_single, untrained_mesh
+from querymesh.mesh.mesh import written_order
+from querymesh.optimize.train.describe import best_single
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.parse.query import query
@@ -89,6 +90,6 @@ def test_unknown_strategies_list_the_known_ones():
 
 
 def test_an_untrained_mesh_runs_the_order_as_written_except_for_precedence():
-    mesh = untrained_mesh(QUERY, ("a", "b"), (frozenset({2}), frozenset()))
+    mesh = written_order(QUERY, ("a", "b"), (frozenset({2}), frozenset()))
     assert mesh.routes == ((2, 1),)
     assert mesh.sample_rows == 0

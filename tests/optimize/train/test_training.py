@@ -166,4 +166,4 @@ def test_all_ways_of_searching_find_three_clear_classes(search, route_search):
     assert {route[0] for route in mesh.routes} == {1, 2, 3}
     assert mesh.found_by.startswith(f"{search} from route-driven, ")
     assert re.search(r" of 3 training tuples as (1 mesh|\d+ meshes); \w", mesh.found_by)
-    assert np.isnan(mesh.accuracy)
+    assert mesh.accuracy is None

@@ -10,7 +10,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.join_report import IndexUse, JoinReport
 from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
-from querymesh.runtime.task.index_source import IndexSource, Told
+from querymesh.runtime.task.index_source import IndexPlans, IndexSource
 
 SETTINGS = qm.Indexing(first=100, window=1000, every=1000, steps=1, schedule="continuous")
 SCHEMA = pa.schema({"id": pa.int64(), "ts": pa.timestamp("us"), "k": pa.int64(), "x": pa.int64()})
@@ -40,7 +40,7 @@ def tuning_of(folder, source=None):
 
 def told(folder):
     channel = Channel(str(folder))
-    return Told.from_json(channel.indices(channel.state().index_number))
+    return IndexPlans.from_json(channel.indices(channel.state().index_number))
 
 
 def feed(tuning, requests_by_shard, batches=3):

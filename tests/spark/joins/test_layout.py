@@ -12,13 +12,8 @@ from pyspark.sql import functions as F
 
 from querymesh.errors import SchemaError, UnsupportedError
 from querymesh.fabric.join.arrivals import in_order
-from querymesh.optimize.shards.shares import (
-    Dimension,
-    Hypercube,
-    choose_shares,
-    join_dimensions,
-    rows_of,
-)
+from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions, rows_of
+from querymesh.optimize.shards.shares import choose_shares
 from querymesh.spark.joins.layout import SHARD, STREAM, StreamInput, shard_layout
 
 SHAPES = {

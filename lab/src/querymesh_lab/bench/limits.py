@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import one_piece
 from querymesh.classify.tree import attributes_of, leaves_of
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.describe import best_single
-from querymesh.stats.profile import Floats, Profile, Route, route_text
-
-Classes = npt.NDArray[np.int64]
+from querymesh.stats.profile import Profile, Route, route_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Limits:
         }
 
 
-def limits(profile: Profile, classes: Classes | None = None) -> Limits:
+def limits(profile: Profile, classes: Ints | None = None) -> Limits:
     """The limits over the profiled rows; `classes` is the true class of each."""
     single = best_single(profile)
     oracle: Effort | None = None
@@ -74,7 +73,7 @@ def limits(profile: Profile, classes: Classes | None = None) -> Limits:
     )
 
 
-def _oracle(profile: Profile, classes: Classes) -> tuple[Effort, tuple[Route, ...]]:
+def _oracle(profile: Profile, classes: Ints) -> tuple[Effort, tuple[Route, ...]]:
     evaluations, us = np.zeros(profile.rows), np.zeros(profile.rows)
     routes = []
     for label in np.unique(classes):

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from querymesh.errors import QueryMeshError, SetupError
-from querymesh.optimize.train.training import known_name
+from querymesh.options import check_name
 from querymesh.spark.session import local_session
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import Log
@@ -43,14 +43,14 @@ def reproduce(
 
     With `figures` only these of them.
     """
-    known_name("paper", paper, (*PAPERS, ALL))
+    check_name("paper", paper, (*PAPERS, ALL))
     missing = [name for name, of_paper in PAPERS.items() if of_paper is None]
     if paper in missing:
         built = ", ".join(name for name in PAPERS if name not in missing)
         raise QueryMeshError(f"the experiments of {paper!r} are not built yet. There are: {built}")
     chosen = {name: of or {} for name, of in PAPERS.items() if paper in (name, ALL)}
     for figure in figures:
-        known_name("figure", figure, [known for of_paper in chosen.values() for known in of_paper])
+        check_name("figure", figure, [known for of_paper in chosen.values() for known in of_paper])
     bench = Bench(local_session(2, "querymesh reproduce"), quick, log)
     rows = []
     for name, of_paper in chosen.items():

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh_lab.bench.policies.filter_subjects import Source
 from querymesh_lab.bench.policies.race import Case
 from querymesh_lab.papers.cbr import stream_star
-from querymesh_lab.papers.cbr.stream_star import (
-    Ints,
-    Matrix,
-    StreamStar,
-    random_selectivities,
-    skewed,
-)
+from querymesh_lab.papers.cbr.stream_star import Matrix, StreamStar, random_selectivities, skewed
 from querymesh_lab.papers.qm import ten_way
 from querymesh_lab.papers.qm.ten_way import TenWay
 

@@ -25,7 +25,7 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.operators import MOST_ROWS, UserCalls, make_modules
 from querymesh.fabric.core.output import Gathering
 from querymesh.fabric.core.router import Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.routers.pool import Pool
 from querymesh.query.model import BoundQuery
 
@@ -45,9 +45,9 @@ class Fabric:
         self.modules = make_modules(bound, self._tables, self._calls)
         self.metrics = Metrics()
 
-    def window(self, batch: pa.RecordBatch) -> Window:
+    def window(self, batch: pa.RecordBatch) -> ClassificationWindow:
         """A batch of the source as a classification window."""
-        return Window(self.bound.source.alias, batch, self._tables)
+        return ClassificationWindow(self.bound.source.alias, batch, self._tables)
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window, in the order of its rows unless a join made them too many."""
@@ -76,11 +76,11 @@ class Fabric:
         self.metrics.total_seconds += perf_counter() - started
         return passed
 
-    def _travel(self, window: Window, router: Router) -> Iterator[Ruster]:
+    def _travel(self, window: ClassificationWindow, router: Router) -> Iterator[Ruster]:
         """The rusters that reach the output."""
         yield from self._move(self._set_out(window, router), router)
 
-    def _set_out(self, window: Window, router: Router) -> list[Ruster]:
+    def _set_out(self, window: ClassificationWindow, router: Router) -> list[Ruster]:
         """A window's rusters, classified and counted, at the start of their routes."""
         started = perf_counter()
         rusters = router.rusters(window)

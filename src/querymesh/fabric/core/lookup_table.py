@@ -20,9 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Ints
 from querymesh.index.store.gather import Columns
-
-Ints = npt.NDArray[np.int64]
 
 
 class LookupTable:

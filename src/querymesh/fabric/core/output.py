@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.fabric.core.operators import UserCalls
-from querymesh.fabric.core.ruster import Ruster, Window, in_parts
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster, in_parts
 from querymesh.fabric.core.token import RouteToken
 from querymesh.query.evaluate import evaluate
 from querymesh.query.model import BoundQuery
@@ -17,7 +17,7 @@ from querymesh.query.model import BoundQuery
 class Gathering:
     """Collects the finished rusters of one window and puts their rows back in arrival order."""
 
-    def __init__(self, bound: BoundQuery, window: Window) -> None:
+    def __init__(self, bound: BoundQuery, window: ClassificationWindow) -> None:
         self._bound = bound
         self._window = window
         self._done: list[Ruster] = []

@@ -9,13 +9,13 @@ import numpy as np
 
 from querymesh.classify.tree import leaves_of
 from querymesh.fabric.core.lottery import Lottery, Place, Seed
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import token_of
 from querymesh.mesh.mesh import Mesh
 from querymesh.stats.profile import Route
 
 
-class Heard:
+class VisitListener:
     """Hears what becomes of a ruster that was sent to an operator; this one does not listen.
 
     `went_by` is what the decision was made by, `calls` how many routing calls it counts for.
@@ -40,16 +40,16 @@ class Router(Protocol):
     decides: bool = False
     """Whether it is asked before every operator, also where the token leaves no choice."""
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Every row of the window in exactly one ruster."""
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The ruster, in parts if need be, each with its next operator on top of its token."""
         return [ruster]
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen to what the operator chosen for a ruster, or a part of it, lets through."""
-        return Heard()
+        return VisitListener()
 
     def routes(self) -> list[Route]:
         """The routes that most tuples take, as far as it is known: for them state is laid out."""
@@ -71,7 +71,7 @@ class MeshRouter(Router):
         self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
         self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each leaf that any row reaches."""
         if len(self._tokens) == 1:
             return [Ruster(window, np.arange(window.rows), self._tokens[0])]
@@ -90,7 +90,7 @@ class MeshRouter(Router):
         drawn = self.lottery.draw(_place(ruster), ready)
         return [replace(ruster, token=ruster.token.choose(drawn))]
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Adjust the wheel the operator was drawn from."""
         return _Wheel(self.lottery, _place(before), chosen.token.top)
 
@@ -99,7 +99,7 @@ class MeshRouter(Router):
         return list(self.mesh.leaf_routes)
 
 
-class _Wheel(Heard):
+class _Wheel(VisitListener):
     def __init__(self, lottery: Lottery, place: Place, index: int) -> None:
         self._lottery, self._place, self._index = lottery, place, index
 

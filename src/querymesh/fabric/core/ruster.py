@@ -19,23 +19,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.token import RouteToken
 from querymesh.index.store.gather import Columns
 from querymesh.query.expr import Column
 
-Rows = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
 
 class Joined(Protocol):
     """What a source is joined to: a static table, or the state of another stream."""
 
-    def take(self, name: str, rows: Rows) -> pa.Array:
+    def take(self, name: str, rows: Ints) -> pa.Array:
         """The values of a column at these rows."""
 
 
 @dataclass(frozen=True)
-class Window:
+class ClassificationWindow:
     """One classification window (W^TC): a batch of the source, and what it is joined to."""
 
     source: str
@@ -57,11 +57,11 @@ class Window:
 class Ruster:
     """Some rows of a window on their way along a route, from the classifier's leaf `leaf`."""
 
-    window: Window
-    rows: Rows
+    window: ClassificationWindow
+    rows: Ints
     token: RouteToken
     leaf: int = 0
-    matches: Mapping[str, Rows] = field(default_factory=dict)
+    matches: Mapping[str, Ints] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -94,7 +94,7 @@ class Ruster:
         matches = {name: np.concatenate([e.matches[name] for e in every]) for name in self.matches}
         return replace(self, rows=np.concatenate([e.rows for e in every]), matches=matches)
 
-    def pick(self, positions: Rows) -> Ruster:
+    def pick(self, positions: Ints) -> Ruster:
         """These positions of the selection, repeats allowed, one step further along the route."""
         matches = {name: rows[positions] for name, rows in self.matches.items()}
         return replace(self, rows=self.rows[positions], matches=matches, token=self.token.pop())

@@ -31,7 +31,7 @@ from querymesh.fabric.core.metrics import Visits
 from querymesh.fabric.core.operators import MOST_ROWS, FilterModule, LookupModule
 from querymesh.fabric.core.output import Gathering
 from querymesh.fabric.core.router import Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.query.bind.share import QUERY, SharedQuery, queries_in, result_name
 from querymesh.query.model import BoundQuery, Lookup
 
@@ -82,7 +82,7 @@ class SharedFabric(Fabric):
                     yield from self._shared_out(number, gathering)
             self.metrics.total_seconds += perf_counter() - started
 
-    def _travel(self, window: Window, router: Router) -> Iterator[Ruster]:
+    def _travel(self, window: ClassificationWindow, router: Router) -> Iterator[Ruster]:
         self._known = {}
         return super()._travel(window, _ForAll(router, self.bound.everyone))
 
@@ -179,7 +179,7 @@ class _ForAll(Router):
         self._router = router
         self._everyone = everyone
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         return [_serving(ruster, self._everyone) for ruster in self._router.rusters(window)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.join.join_ruster import moved
-from querymesh.index.store.index_plan import Plan
+from querymesh.index.store.index_plan import IndexPlan
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
 from querymesh.index.store.stem import Stem
@@ -74,7 +74,7 @@ class Indices:
 
     fabric: JoinFabric
     tuner: Tuner
-    plans: dict[str, Plan] = field(default_factory=dict)
+    plans: dict[str, IndexPlan] = field(default_factory=dict)
     frequencies: dict[str, Frequencies] = field(default_factory=dict)
     moved: int = 0
 
@@ -109,7 +109,7 @@ class Indices:
 
 def use(
     fabric: JoinFabric,
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, IndexPlan],
     migration: str = "nothing",
     frequencies: Mapping[str, Frequencies] | None = None,
     arrivals: Mapping[str, Arrivals] | None = None,

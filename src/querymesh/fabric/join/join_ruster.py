@@ -19,36 +19,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.fabric.core.ruster import Rows, Ruster, Window
+from querymesh.arrays import Ints
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 
 FOREVER = np.iinfo(np.int64).max
-NOTHING: Rows = np.zeros(0, np.int64)
+NOTHING: Ints = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class JoinWindow(Window):
+class JoinWindow(ClassificationWindow):
     """Arrivals of one stream in one step, with what probes need to know of them.
 
     `keys` and `orders` are codes at the stream's positions (`JoinQuery.keys_of`, `orders_of`),
     `values` the key values themselves where the codes do not tell all of them apart.
     """
 
-    keys: tuple[Rows, ...] = ()
-    orders: tuple[Rows, ...] = ()
+    keys: tuple[Ints, ...] = ()
+    orders: tuple[Ints, ...] = ()
     values: Mapping[int, pa.Array] = field(default_factory=dict)
-    times: Rows = field(default_factory=lambda: NOTHING)
-    serials: Rows = field(default_factory=lambda: NOTHING)
-    before: Mapping[str, Rows] = field(default_factory=dict)
+    times: Ints = field(default_factory=lambda: NOTHING)
+    serials: Ints = field(default_factory=lambda: NOTHING)
+    before: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class JoinRuster(Ruster):
     """A ruster on its way through join states."""
 
-    newest: Rows = field(default_factory=lambda: NOTHING)
-    until: Rows = field(default_factory=lambda: NOTHING)
+    newest: Ints = field(default_factory=lambda: NOTHING)
+    until: Ints = field(default_factory=lambda: NOTHING)
 
-    def pick(self, positions: Rows) -> JoinRuster:
+    def pick(self, positions: Ints) -> JoinRuster:
         """These positions of the selection, repeats allowed, one step further along the route."""
         picked = super().pick(positions)
         assert isinstance(picked, JoinRuster)
@@ -69,7 +70,7 @@ class JoinRuster(Ruster):
         return self.window
 
 
-def moved(times: Rows, by_us: int) -> Rows:
+def moved(times: Ints, by_us: int) -> Ints:
     """Times moved by a span, forwards or, if it is negative, back, as far as numbers go."""
     if by_us < 0:
         return np.maximum(times, -FOREVER - by_us) + by_us

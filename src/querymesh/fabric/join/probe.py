@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.operators import MOST_ROWS
-from querymesh.fabric.core.ruster import Rows, Ruster, in_parts
+from querymesh.fabric.core.ruster import Ruster, in_parts
 from querymesh.fabric.join.arrivals import microseconds
 from querymesh.fabric.join.join_ruster import FOREVER, JoinRuster, kept, moved
 from querymesh.index.store.codes import equality_codes
@@ -69,7 +70,7 @@ class JoinedKeys:
             return self.source
         return next((alias for alias in each.members if alias in joined), None)
 
-    def codes(self, ruster: JoinRuster, alias: str, each: KeyClass) -> Rows:
+    def codes(self, ruster: JoinRuster, alias: str, each: KeyClass) -> Ints:
         """The equality codes of a joined relation's key."""
         position = self._key[alias, each.number]
         if alias == self.source:
@@ -98,7 +99,7 @@ class JoinedKeys:
 
         return np.concatenate(list(in_parts(same, ruster)))
 
-    def orders(self, ruster: JoinRuster, alias: str, position: int) -> Rows:
+    def orders(self, ruster: JoinRuster, alias: str, position: int) -> Ints:
         """The order codes of a joined relation's side of a comparison."""
         if alias == self.source:
             return ruster.of.orders[position][ruster.rows]
@@ -164,7 +165,7 @@ class ProbeModule:
                 made.append(Comparison(each.op_for(relation), own, values))
         return tuple(made)
 
-    def _bounds(self, ruster: JoinRuster) -> dict[str, Rows]:
+    def _bounds(self, ruster: JoinRuster) -> dict[str, Ints]:
         """What the probed stream's window allows, for each row."""
         relation = self.operator.relation
         window = self.keys.join.window_of(relation)
@@ -178,7 +179,7 @@ class ProbeModule:
         return {"low": moved(ruster.newest, -window.size), "high": ruster.until, "before": before}
 
     def _checked(
-        self, picked: JoinRuster, rows: Rows, unsure: list[tuple[KeyClass, str]]
+        self, picked: JoinRuster, rows: Ints, unsure: list[tuple[KeyClass, str]]
     ) -> JoinRuster:
         """The matches joined, those that only shared a hash left out, and their times."""
         keys, relation = self.keys, self.operator.relation

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.operators import UserCalls
-from querymesh.fabric.core.ruster import Rows
 from querymesh.fabric.core.tables import on_batch, one_batch
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.probe import is_exact
@@ -33,8 +33,8 @@ class Keyed:
     """
 
     joinable: npt.NDArray[np.bool_]
-    keys: tuple[Rows, ...]
-    orders: tuple[Rows, ...]
+    keys: tuple[Ints, ...]
+    orders: tuple[Ints, ...]
     values: Mapping[int, pa.Array]
     failed: int = 0
 
@@ -70,7 +70,7 @@ def _computed(expr: Expr, rows: pa.RecordBatch, calls: UserCalls) -> pa.Array:
     return array if array.type == wanted else array.cast(wanted)
 
 
-def _codes(each: KeyClass, values: pa.Array) -> Rows:
+def _codes(each: KeyClass, values: pa.Array) -> Ints:
     return equality_codes(values if values.type == each.dtype else values.cast(each.dtype)).codes
 
 

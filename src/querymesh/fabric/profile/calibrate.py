@@ -19,7 +19,7 @@ from querymesh.classify.tree import Threshold, answers
 from querymesh.cost.route_time import WINDOW, Overheads
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.router import Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.query.parse.query import query
 
@@ -46,7 +46,7 @@ def _travel_seconds(values: pa.Array, parts: int) -> float:
     pieces = [Ruster(window, part, token) for part in np.array_split(np.arange(len(values)), parts)]
 
     class Fixed(Router):
-        def rusters(self, window: Window) -> list[Ruster]:
+        def rusters(self, window: ClassificationWindow) -> list[Ruster]:
             return list(pieces)
 
     return _shortest(lambda: list(fabric.run(batch, Fixed())))

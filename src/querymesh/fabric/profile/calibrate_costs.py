@@ -28,13 +28,13 @@ from querymesh.fabric.core.router import Router
 from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.profile.calibrate import REPEATS
 from querymesh.fabric.profile.calibrate_join import Parts, rows_of, two_streams
-from querymesh.index.store.index_plan import HashPlan, Plan
+from querymesh.index.store.index_plan import HashPlan, IndexPlan
 
 ARRIVING, STORED = (1000, 32_000), (1000, 16_000)
 """The sizes between which slopes are taken."""
 
 NESTED, HASHED = "nested loops", "symmetric hash"
-PLANS: Mapping[str, Plan] = {NESTED: HashPlan(patterns=()), HASHED: HashPlan()}
+PLANS: Mapping[str, IndexPlan] = {NESTED: HashPlan(patterns=()), HASHED: HashPlan()}
 """How states are indexed under each algorithm: not at all, or by what they are asked for."""
 
 _KEY = (0,)

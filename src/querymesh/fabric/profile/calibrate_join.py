@@ -15,9 +15,10 @@ from time import thread_time
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.cost.route_time import Overheads
 from querymesh.fabric.core.router import Router
-from querymesh.fabric.core.ruster import Rows, Ruster, Window
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.join.join_fabric import JoinFabric
@@ -70,7 +71,7 @@ def _rows(number: int, count: int) -> pa.RecordBatch:
     return rows_of(keys, number * STORED)
 
 
-def rows_of(keys: Rows, first_us: int) -> pa.RecordBatch:
+def rows_of(keys: Ints, first_us: int) -> pa.RecordBatch:
     """Rows with these keys, a microsecond apart."""
     times = pa.array(np.arange(len(keys)) + first_us, _SCHEMA[0].type)
     return pa.RecordBatch.from_arrays([times, pa.array(keys)], schema=_SCHEMA)
@@ -82,7 +83,7 @@ class Parts(Router):
     def __init__(self, parts: int) -> None:
         self.parts = parts
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Of about the same size."""
         rows = np.arange(window.rows)
         token = RouteToken((1,))

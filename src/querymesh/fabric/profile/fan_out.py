@@ -22,9 +22,9 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.fabric.core.operators import Module
-from querymesh.fabric.core.ruster import Rows, Ruster
-from querymesh.stats.profile import Floats
+from querymesh.fabric.core.ruster import Ruster
 
 MOST_PROFILED = 100_000
 """So many rows at most are carried from one operator of a chain to the next."""
@@ -34,7 +34,7 @@ MOST_COUNTED = 4_000_000
 
 
 @dataclass(frozen=True)
-class Left:
+class Survivors:
     """What is left of the sampled tuples once an operator is behind them.
 
     `alive` tells which tuples of the sample have any row left, as far as is known. `outcomes` are
@@ -54,12 +54,12 @@ class Chain:
 
     def __init__(self, everything: Ruster, modules: Sequence[Module], order: Sequence[int]) -> None:
         rows = everything.window.rows
-        start = Left(everything, np.ones(rows, dtype=bool), np.ones(rows), everything)
-        self._left: dict[frozenset[int], Left] = {frozenset(): start}
+        start = Survivors(everything, np.ones(rows, dtype=bool), np.ones(rows), everything)
+        self._left: dict[frozenset[int], Survivors] = {frozenset(): start}
         self._modules = modules
         self._order = order
 
-    def after(self, operators: AbstractSet[int]) -> Left:
+    def after(self, operators: AbstractSet[int]) -> Survivors:
         """What is left behind these operators, passed in the order as written."""
         done: frozenset[int] = frozenset()
         for index in self._order:
@@ -70,7 +70,7 @@ class Chain:
         return self._left[done]
 
 
-def passed(module: Module, before: Left) -> Left:
+def passed(module: Module, before: Survivors) -> Survivors:
     """Run an operator on what is left by others. It is not run on nothing, which may not even have
     the columns it reads."""
     rng = np.random.default_rng(0)
@@ -86,14 +86,14 @@ def passed(module: Module, before: Left) -> Left:
     outcomes = np.divide(out.counts, arrived, out=np.zeros(len(known)), where=known)
     if known.any():
         outcomes[unknown] = outcomes[known].mean()
-    return Left(out.carried(), (out.counts > 0) | unknown, outcomes, asked, out.seconds)
+    return Survivors(out.carried(), (out.counts > 0) | unknown, outcomes, asked, out.seconds)
 
 
 class _Out:
     """What comes out of an operator: counts by sampled tuple, a share of the rows, the time."""
 
     def __init__(self, asked: Ruster, rng: np.random.Generator) -> None:
-        self.counts: Rows = np.zeros(asked.window.rows, np.int64)
+        self.counts: Ints = np.zeros(asked.window.rows, np.int64)
         self.seconds = 0.0
         self._asked = asked
         self._rng = rng

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter
-from querymesh.fabric.core.ruster import Rows, Ruster
+from querymesh.fabric.core.ruster import Ruster
 from querymesh.fabric.join.arrivals import Arrivals, in_order
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.join.join_ruster import JoinWindow
@@ -26,9 +27,8 @@ from querymesh.fabric.join.state import keyed
 from querymesh.fabric.join.view import ViewFabric
 from querymesh.fabric.profile.profiler import Counted, timed_profile, untimed_profile
 from querymesh.index.store.stem import Stem
-from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.best_route import written_route
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.route import written_route
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Probe
@@ -97,7 +97,7 @@ def _admitted(
     return _mask(left.rows, len(arrivals)), sum(module.evaluations for module in own)
 
 
-def _spread(codes: Rows, keyless: npt.NDArray[np.bool_]) -> Rows:
+def _spread(codes: Ints, keyless: npt.NDArray[np.bool_]) -> Ints:
     """Codes with some number at rows that have no key: what would read it never meets them."""
     spread = np.zeros(len(keyless), np.int64)
     spread[~keyless] = codes
@@ -155,7 +155,7 @@ class SampledJoin:
         self.profiled[alias] = arrivals
         return self._profile(alias, np.arange(len(arrivals)), rows, seed)
 
-    def _profile(self, alias: str, chosen: Rows, rows: int, seed: int) -> Profile:
+    def _profile(self, alias: str, chosen: Ints, rows: int, seed: int) -> Profile:
         arrivals = self.arrivals[alias]
         if len(chosen) > rows:
             chosen = np.sort(np.random.default_rng(seed).choice(chosen, rows, replace=False))
@@ -171,10 +171,10 @@ class SampledJoin:
 def written_mesh(view: BoundQuery) -> Mesh:
     """The order as written, of a view."""
     names = tuple(operator.name for operator in view.operators)
-    return untrained_mesh(view.query, names, view.precedence)
+    return written_order(view.query, names, view.precedence)
 
 
-def _mask(rows: Rows, size: int) -> npt.NDArray[np.bool_]:
+def _mask(rows: Ints, size: int) -> npt.NDArray[np.bool_]:
     mask = np.zeros(size, dtype=bool)
     mask[rows] = True
     return mask

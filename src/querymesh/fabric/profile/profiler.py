@@ -15,8 +15,8 @@ from querymesh.fabric.core.operators import Module
 from querymesh.fabric.core.ruster import Ruster
 from querymesh.fabric.core.tables import one_batch
 from querymesh.fabric.core.token import RouteToken
-from querymesh.fabric.profile.fan_out import Chain, Left, passed
-from querymesh.optimize.routes.best_route import written_route
+from querymesh.fabric.profile.fan_out import Chain, Survivors, passed
+from querymesh.mesh.route import written_route
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator, Probe
@@ -153,7 +153,7 @@ def _serves(bound: BoundQuery) -> tuple[int, ...]:
     return bound.serves if isinstance(bound, SharedQuery) else ()
 
 
-def _cost_by_outcome(module: Module, after: Left, seconds: float) -> tuple[float, float]:
+def _cost_by_outcome(module: Module, after: Survivors, seconds: float) -> tuple[float, float]:
     """The cost of a row that is dropped, and of one that passes, each timed apart.
 
     Only their ratio is taken from the separate timings; their mean is what all rows together took.
@@ -169,7 +169,7 @@ def _cost_by_outcome(module: Module, after: Left, seconds: float) -> tuple[float
     return apart[0] * together / mean, apart[1] * together / mean
 
 
-def _further_row_us(module: Module, after: Left, seconds: float) -> float:
+def _further_row_us(module: Module, after: Survivors, seconds: float) -> float:
     """What one more row costs a probe: the slope between all rows and some.
 
     A visit of a state has a price of its own, as much as that of a thousand rows. It is a ruster's
@@ -202,7 +202,7 @@ def _us_a_row(seconds: float, ruster: Ruster) -> float:
     return 1e6 * seconds / max(len(ruster), 1)
 
 
-def _timed(module: Module, before: Left) -> tuple[Left, float]:
+def _timed(module: Module, before: Survivors) -> tuple[Survivors, float]:
     """What an operator leaves, and the least time it took for the rows it was asked about."""
     if len(before.carried):
         few = before.carried.pick(np.arange(min(WARM_UP_ROWS, len(before.carried))))

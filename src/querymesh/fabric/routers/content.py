@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.classify.partitions import Codes, Partitions
+from querymesh.arrays import Ints
+from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.lottery import Seed
-from querymesh.fabric.core.router import Heard
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.router import VisitListener
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
 from querymesh.fabric.routers.eddy import (
@@ -68,8 +69,8 @@ class ContentRouter(EddyRouter):
         fixed = set(self.operators) - set(self.learning.operators)
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
-        self._coded_of: Callable[[], Window | None] = no_window
-        self._coded: dict[tuple[Any, int], Codes] = {}
+        self._coded_of: Callable[[], ClassificationWindow | None] = no_window
+        self._coded: dict[tuple[Any, int], Ints] = {}
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -83,7 +84,7 @@ class ContentRouter(EddyRouter):
             if any(k not in self._after[j] and j not in self._after[k] for j in entry if j != k)
         )
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Most tuples in one ruster; apart from them those that profile an operator."""
         if window.rows:
             self.learning.advance(window.rows)
@@ -178,7 +179,7 @@ class ContentRouter(EddyRouter):
         pair = self.estimates.pairs[index]
         return column[self.codes(ruster.window, pair)[ruster.rows]]
 
-    def codes(self, window: Window, pair: Pair) -> Codes:
+    def codes(self, window: ClassificationWindow, pair: Pair) -> Ints:
         """The partitions of a window's tuples; computed once for each attribute."""
         if self._coded_of() is not window:
             self._coded_of = weakref.ref(window)
@@ -196,7 +197,7 @@ class ContentRouter(EddyRouter):
         pair = self.estimates.pairs.get(index)
         return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen also to which tuples came out."""
         return _ContentHeard(self, chosen)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.fabric.core.router import Heard, Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.router import Router, VisitListener
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.eddy import PAIR
 
@@ -28,7 +28,7 @@ class KnownRouter(Router):
         self._values = list(routes)
         self._tokens = [RouteToken(route) for route in (*routes.values(), otherwise)]
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each value there is."""
         column = window.batch.column(self.attribute)
         known = pc.index_in(column, value_set=pa.array(self._values, column.type))
@@ -38,8 +38,8 @@ class KnownRouter(Router):
             for k in np.unique(number).tolist()
         ]
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Counts the call."""
-        heard = Heard()
+        heard = VisitListener()
         heard.went_by, heard.calls = f"{PAIR} {self.attribute}", len(chosen)
         return heard

@@ -15,10 +15,10 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LONG_TEXT_CHARACTERS
 from querymesh.classify.gain import explained_variance, gain_ratio
 from querymesh.classify.partitions import (
@@ -28,9 +28,6 @@ from querymesh.classify.partitions import (
     is_continuous,
     size_of,
 )
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 MANY_VALUES = 0.5
 """A discrete attribute with more distinct values than this share of the sample is left out."""
@@ -97,11 +94,11 @@ class Sample:
 
     def matrices(
         self, attributes: Attributes, count: int, partitions: Partitions
-    ) -> tuple[Counts, Floats]:
+    ) -> tuple[Ints, Floats]:
         """In and Out of an attribute or set."""
         codes = partitions.codes(attributes, count, self.column)
         size = size_of(attributes, count)
-        arrived: Counts = np.bincount(codes, minlength=size)
+        arrived: Ints = np.bincount(codes, minlength=size)
         passed = np.bincount(codes, weights=self.outcome(), minlength=size)
         return arrived, passed.astype(np.float64)
 

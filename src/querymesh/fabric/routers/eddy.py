@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from querymesh.fabric.core.lottery import Seed
-from querymesh.fabric.core.router import Heard, Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.router import Router, VisitListener
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
@@ -70,7 +70,7 @@ class EddyRouter(Router):
         self.estimates.multiplying = frozenset(
             k for k, op in routed.items() if isinstance(op, Probe | Lookup)
         )
-        self._sized: Callable[[], Window | None] = no_window
+        self._sized: Callable[[], ClassificationWindow | None] = no_window
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -79,7 +79,7 @@ class EddyRouter(Router):
         """The operators it routes to."""
         return sorted(self._after)
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """All tuples at the beginning, everything open."""
         return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
 
@@ -95,7 +95,7 @@ class EddyRouter(Router):
             return self._grouped(ruster, ready, self._drawn(ruster, ready))
         return self._decided(ruster, ready)
 
-    def _resize(self, window: Window) -> None:
+    def _resize(self, window: ClassificationWindow) -> None:
         """What probes pass follows the size of the states they look at."""
         self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
@@ -141,7 +141,7 @@ class EddyRouter(Router):
             return ruster
         return replace(ruster, token=ruster.token.choose(index))
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen to what becomes of the tuples sent to an operator."""
         return EddyHeard(self, chosen)
 
@@ -176,7 +176,7 @@ class EddyRouter(Router):
         self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
 
 
-class EddyHeard(Heard):
+class EddyHeard(VisitListener):
     """Tells the router what came of one visit."""
 
     def __init__(self, router: EddyRouter, chosen: Ruster) -> None:

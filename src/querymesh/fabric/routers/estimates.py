@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.partitions import Attributes, Partitions
 from querymesh.fabric.routers.visit_context import (
     MOST_PLACES,
@@ -31,9 +31,6 @@ from querymesh.fabric.routers.visit_context import (
     merged_places,
     places_from_json,
 )
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 UNKNOWN = 0.5
 """The selectivity of an operator that has seen no tuple yet."""
@@ -199,7 +196,7 @@ class Estimates:
             self._marks[index] = {place: here}
         places.put(place, here, arrived)
 
-    def add_content(self, index: int, place: Place, arrived: Counts, passed: Counts) -> None:
+    def add_content(self, index: int, place: Place, arrived: Ints, passed: Ints) -> None:
         """The same, by partition of the operator's classifier attribute."""
         pair, column = self.pairs.get(index), self.column_at(index, place)
         if pair is None or column is None:
@@ -231,7 +228,7 @@ class Estimates:
             pair.selectivity *= factor
             pair.by_place.change(lambda column: column * factor)
 
-    def column_of(self, index: int, arrived: Counts, passed: Floats) -> Floats:
+    def column_of(self, index: int, arrived: Ints, passed: Floats) -> Floats:
         """A column of S from a profile: Out / In, and W where no sampled tuple was."""
         known = passed / np.maximum(arrived, 1)
         return np.where(arrived > 0, known, self.selectivity(index)).astype(np.float64)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from querymesh.classify.partitions import Attributes
+from querymesh.explained import Explained
 from querymesh.fabric.routers.content_record import Event
 from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.estimates import Estimates
@@ -21,7 +22,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Learned:
+class Learned(Explained):
     """A copy of what is known now, of all shards together.
 
     `operators` are names by index, from 1. `events` are in the order of the tuples that their
@@ -53,12 +54,6 @@ class Learned:
         for (_, went_by), count in self.routing.items():
             calls[went_by] = calls.get(went_by, 0) + count
         return calls
-
-    def explain(self) -> str:
-        """As text: operators with their classifier attributes, what was found, and the calls."""
-        from querymesh.report.text.eddy_text import eddy_text
-
-        return eddy_text(self)
 
 
 def learned(

@@ -12,13 +12,9 @@ at. All is done when `row` is the number of probing rows.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Bytes, Ints, Shorts
 from querymesh.index.kernels.compiled import BYTES, INT, INTS, INTS_OUT, SHORTS, inlined, kernel
-
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)

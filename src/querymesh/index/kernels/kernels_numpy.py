@@ -8,10 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
+from querymesh.arrays import Bools, Bytes, Ints, Shorts
 
 _FIRST = 0xFF51AFD7ED558CCD
 _SECOND = 0xC4CEB9FE1A85EC53

@@ -12,9 +12,9 @@ import operator
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
+from querymesh.arrays import Ints
 from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import Visit, scan
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.order_index import Ranges
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import OPS, Comparison, Pattern, Request

@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.request import Comparison, Found, Pattern, Place, Request
-from querymesh.index.store.stored import NO_BYTES, NO_INTS, Bytes, Shorts, Stored
+from querymesh.index.store.stored import NO_BYTES, NO_INTS, Stored
 
 _TABLE_BITS = 8
 """An attribute with more bits is hashed to its cells without a table: with so many, one full cell

@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.index.kernels import kernels
-
-Ints = npt.NDArray[np.int64]
 
 _EXACT_DIGITS = 18
 """Decimals of at most this precision fit into 64 bits."""

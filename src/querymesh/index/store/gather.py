@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Ints
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.stored import NO_INTS
 
 Integers = npt.NDArray[Any]

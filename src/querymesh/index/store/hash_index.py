@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.request import Found, Place, Request
-from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Bytes, Shorts, Stored
+from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,10 +60,10 @@ class BitPlan:
         return {"bits": self.configuration.to_json()}
 
 
-Plan = HashPlan | BitPlan
+IndexPlan = HashPlan | BitPlan
 
 
-def plan_from_json(stored: Mapping[str, Any]) -> Plan:
+def plan_from_json(stored: Mapping[str, Any]) -> IndexPlan:
     """From plain data."""
     if "bits" in stored:
         return BitPlan(Configuration.from_json(stored["bits"]))
@@ -72,7 +72,7 @@ def plan_from_json(stored: Mapping[str, Any]) -> Plan:
     return HashPlan(allowed, tuple(map(int, stored["layout"])))
 
 
-def plan_of(partition: Partition) -> Plan:
+def plan_of(partition: Partition) -> IndexPlan:
     """How a partition is indexed."""
     if partition.cells is not None:
         return BitPlan(partition.cells.configuration)

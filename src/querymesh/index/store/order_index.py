@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from querymesh.arrays import Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.request import Comparison, Found, Place, Request
-from querymesh.index.store.stored import NO_INTS, NO_SHORTS, Shorts, Stored
+from querymesh.index.store.stored import NO_INTS, NO_SHORTS, Stored
 
 
 @dataclass(frozen=True, eq=False)

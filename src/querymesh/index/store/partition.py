@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.errors import StateError
 from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import BitIndex, build
-from querymesh.index.store.codes import Ints, combine, ints
+from querymesh.index.store.codes import combine, ints
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.gather import Columns
 from querymesh.index.store.hash_index import HashIndex

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.index.store.codes import Ints, combine, ints
+from querymesh.arrays import Ints
+from querymesh.index.store.codes import combine, ints
 
 Pattern = tuple[int, ...]
 """An access pattern: which join attributes of the stored stream are specified, by rising number."""

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.index.store.access_path import Check, way
-from querymesh.index.store.codes import Ints
 from querymesh.index.store.gather import Gather
-from querymesh.index.store.index_plan import HashPlan, Plan
+from querymesh.index.store.index_plan import HashPlan, IndexPlan
 from querymesh.index.store.merging import to_merge
 from querymesh.index.store.partition import Partition, concat
 from querymesh.index.store.request import Comparison, Found, Matches, Pattern, Place, Request
@@ -48,9 +48,9 @@ class Stem:
     `index_seconds`, the time it took to merge partitions and to lay them out.
     """
 
-    def __init__(self, schema: pa.Schema | None = None, plan: Plan | None = None) -> None:
+    def __init__(self, schema: pa.Schema | None = None, plan: IndexPlan | None = None) -> None:
         self.partitions: tuple[Partition, ...] = ()
-        self.plan: Plan = plan or HashPlan()
+        self.plan: IndexPlan = plan or HashPlan()
         self.probes = 0
         self.comparisons = 0
         self.requests: Counter[Pattern] = Counter()

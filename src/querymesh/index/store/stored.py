@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.index.store.codes import Ints
-
-Shorts = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
+from querymesh.arrays import Bytes, Ints, Shorts
 
 NO_INTS: Ints = np.empty(0, np.int64)
 NO_SHORTS: Shorts = np.empty(0, np.int32)

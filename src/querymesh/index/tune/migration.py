@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from querymesh.cost.index_cost import Workload, dependent_cost
 from querymesh.index.store.access_path import suitable
-from querymesh.index.store.index_plan import BitPlan, HashPlan, Plan, plan_of
+from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan, plan_of
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.prices import IndexPrices
@@ -24,7 +24,7 @@ from querymesh.index.tune.prices import IndexPrices
 Frequencies = Mapping[Pattern, float]
 
 
-def search_us(plan: Plan, rows: int, frequencies: Frequencies, prices: IndexPrices) -> float:
+def search_us(plan: IndexPlan, rows: int, frequencies: Frequencies, prices: IndexPrices) -> float:
     """C_s of one request, on average: hashing what it specifies, and comparing what is left."""
     if isinstance(plan, BitPlan):
         one_request = Workload(0.0, 1.0, 1.0, frequencies)
@@ -42,16 +42,16 @@ def search_us(plan: Plan, rows: int, frequencies: Frequencies, prices: IndexPric
     return cost
 
 
-def move_us(old: Plan, new: Plan, rows: int, prices: IndexPrices) -> float:
+def move_us(old: IndexPlan, new: IndexPlan, rows: int, prices: IndexPrices) -> float:
     """C_m: hashing each row for the old and the new index, and moving it."""
     return rows * (prices.move + _hashes(old) * prices.eq1.hash_us + _build(new, prices))
 
 
-def _hashes(plan: Plan) -> int:
+def _hashes(plan: IndexPlan) -> int:
     return sum(bits > 0 for bits in plan.configuration.bits) if isinstance(plan, BitPlan) else 0
 
 
-def _build(plan: Plan, prices: IndexPrices) -> float:
+def _build(plan: IndexPlan, prices: IndexPrices) -> float:
     if isinstance(plan, HashPlan):
         return prices.build * len(plan.patterns or ((),))
     return _hashes(plan) * prices.eq1.hash_us
@@ -59,7 +59,7 @@ def _build(plan: Plan, prices: IndexPrices) -> float:
 
 def benefit_us(
     partition: Partition,
-    new: Plan,
+    new: IndexPlan,
     requests: float,
     frequencies: Frequencies,
     prices: IndexPrices,
@@ -73,7 +73,7 @@ def benefit_us(
 def to_move(
     how: str,
     partitions: Sequence[Partition],
-    new: Plan,
+    new: IndexPlan,
     in_process: Sequence[float],
     frequencies: Frequencies,
     prices: Callable[[], IndexPrices],

@@ -27,10 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.cost.index_cost import Prices, Workload, benefit, dependent_cost, hash_cost
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-10
 """Costs that differ by this part of themselves, or less, are equal."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from querymesh.cost.index_cost import Workload, dependent_cost, split_ranges
 from querymesh.index.store.configuration import MOST_BITS, Configuration, evenly, in_sequence
-from querymesh.index.store.index_plan import BitPlan, HashPlan, Plan
+from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.assessment import ASSESSMENTS, Assessment, Sria
 from querymesh.index.tune.indexing import Indexing
@@ -67,8 +67,8 @@ class Change:
 
     requests: int
     state: str
-    old: Plan
-    new: Plan
+    old: IndexPlan
+    new: IndexPlan
     why: str
     frequencies: Mapping[Pattern, float]
 
@@ -101,7 +101,7 @@ class Tuner:
 
     def __post_init__(self) -> None:
         how = self.settings
-        self.plans: dict[str, Plan] = {
+        self.plans: dict[str, IndexPlan] = {
             name: self._before_anything_is_known(each) for name, each in self.attributes.items()
         }
         self.frequencies: dict[str, Mapping[Pattern, float]] = {}
@@ -123,7 +123,7 @@ class Tuner:
         """Whether there is anything to choose: one hash index a pattern needs no choice."""
         return self.kind != "hash" or self.settings.hashes is not None
 
-    def _before_anything_is_known(self, attributes: Attributes) -> Plan:
+    def _before_anything_is_known(self, attributes: Attributes) -> IndexPlan:
         if self.kind in ("hash", "auto"):
             return HashPlan() if self.settings.hashes is None else HashPlan(())
         bits = MOST_BITS if self.settings.bits is None else self.settings.bits
@@ -174,7 +174,7 @@ class Tuner:
         part = min(1.0, most / max(sum(served.values()), 1))
         return {name: round(part * count) for name, count in served.items()}
 
-    def start_with(self, name: str, plan: Plan) -> None:
+    def start_with(self, name: str, plan: IndexPlan) -> None:
         """Go on from a plan that was chosen earlier."""
         self.plans[name] = plan
         self._states[name].first = None
@@ -214,7 +214,7 @@ class Tuner:
         grown = state.stored / max(state.workload.stored, 1.0)
         return moved < SAME and 1 / ALIKE < grown < ALIKE
 
-    def _is_worth_it(self, name: str, plan: Plan) -> bool:
+    def _is_worth_it(self, name: str, plan: IndexPlan) -> bool:
         """Whether a plan is better than the one there is by the share that a change must save."""
         old, state = self.plans[name], self._states[name]
         if plan == old or not (isinstance(old, BitPlan) and isinstance(plan, BitPlan)):
@@ -240,7 +240,7 @@ class Tuner:
         rows = max(state.largest.bit_length() - 1, 0)
         return min(rows, MOST_BITS if self.settings.bits is None else self.settings.bits)
 
-    def _within_budget(self, budget: int) -> dict[str, Plan]:
+    def _within_budget(self, budget: int) -> dict[str, IndexPlan]:
         """The bits of all states that have a workload, divided where they save most (§ 6)."""
         known = {name: state for name, state in self._states.items() if state.workload}
         costs = []
@@ -254,7 +254,7 @@ class Tuner:
         divided = split_bits(costs, budget)
         return {name: self._plan(name, bits) for name, bits in zip(known, divided, strict=True)}
 
-    def _plan(self, name: str, bits: int) -> Plan:
+    def _plan(self, name: str, bits: int) -> IndexPlan:
         state, frequencies = self._states[name], self.frequencies[name]
         assert state.workload is not None
         by_share = sorted((p for p in frequencies if p), key=lambda p: (-frequencies[p], p))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.cost.route_time import Overheads
@@ -37,7 +38,7 @@ from querymesh.optimize.train.describe import (
 from querymesh.optimize.train.folds import holdout
 from querymesh.optimize.train.train import find, found_by, make_problem
 from querymesh.optimize.train.training import Training
-from querymesh.stats.profile import Floats, Profile, Route
+from querymesh.stats.profile import Profile, Route
 
 Candidate = tuple[Tree, tuple[Route, ...]]
 """A classifier and the routes its labels point to."""
@@ -155,9 +156,8 @@ def better_mesh(
     described = describe(
         mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
     )
-    described = replace(
-        described, window=mesh.window, least_ruster=mesh.least_ruster, found_by=search
-    )
+    described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
+    described = described.found(search)
     return Finding(leave_open(described, profile, training.tolerance), decision)
 
 

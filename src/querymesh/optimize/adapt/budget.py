@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from querymesh.stats.profile import Floats
+from querymesh.arrays import Floats
 
 BURST_ROWS = 1000
 """So many rows at most are saved up for."""

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.cost.route_time import Overheads
 from querymesh.mesh.mesh import Mesh
@@ -35,7 +36,7 @@ from querymesh.optimize.adapt.budget import BURST_ROWS, Ask, Budget
 from querymesh.optimize.train.training import Training
 from querymesh.stats.costs import CostShift, RunningCosts, Timing
 from querymesh.stats.drift import DriftDetector, LeafOperator, Shift
-from querymesh.stats.profile import Floats, Profile
+from querymesh.stats.profile import Profile
 from querymesh.stats.recent import RecentProfile
 
 

@@ -71,7 +71,7 @@ class StreamJoin:
 
 
 @dataclass(frozen=True)
-class Shape:
+class QueryShape:
     """A query Q[W] as its plans see it: operators, and how fast each is (§ 3)."""
 
     streams: tuple[str, ...]
@@ -108,7 +108,7 @@ class Shape:
             check_tpr("aggregate", self.aggregate_tpr)
 
 
-def grouped_selection(shape: Shape, stream: str, of: Plan) -> Plan:
+def grouped_selection(shape: QueryShape, stream: str, of: Plan) -> Plan:
     """Heuristic 1: a stream's predicates as one selection; each is asked of every tuple."""
     mine = [each for each in shape.selections if each.stream == stream]
     if not mine:
@@ -117,7 +117,7 @@ def grouped_selection(shape: Shape, stream: str, of: Plan) -> Plan:
     return Selection(tuple(each.name for each in mine), 1 / seconds, of)
 
 
-def stream_plans(shape: Shape, stream: str) -> tuple[Plan, ...]:
+def stream_plans(shape: QueryShape, stream: str) -> tuple[Plan, ...]:
     """Heuristic 2: the candidates for one stream, below all joins; σ → π is the first."""
     arrivals = Arrivals(stream)
     selected = grouped_selection(shape, stream, arrivals)
@@ -133,7 +133,7 @@ def stream_plans(shape: Shape, stream: str) -> tuple[Plan, ...]:
     return projected(selected), grouped_selection(shape, stream, projected(arrivals))
 
 
-def join_plan(shape: Shape, order: Order, inputs: Mapping[str, Plan] | None = None) -> Plan:
+def join_plan(shape: QueryShape, order: Order, inputs: Mapping[str, Plan] | None = None) -> Plan:
     """The left-deep plan of an order, the aggregate at its root (heuristic 4).
 
     Without `inputs` streams are joined as they arrive: what a λ-λ chart is about.
@@ -155,13 +155,13 @@ def join_plan(shape: Shape, order: Order, inputs: Mapping[str, Plan] | None = No
     return plan
 
 
-def whole_plan(shape: Shape, order: Order, chosen: Mapping[str, int]) -> Plan:
+def whole_plan(shape: QueryShape, order: Order, chosen: Mapping[str, int]) -> Plan:
     """The plan of an order, with one of its `stream_plans` for each stream; the first, if none."""
     inputs = {each: stream_plans(shape, each)[chosen.get(each, 0)] for each in shape.streams}
     return join_plan(shape, order, inputs)
 
 
-def links_to(shape: Shape, joined: Order, stream: str) -> list[StreamJoin]:
+def links_to(shape: QueryShape, joined: Order, stream: str) -> list[StreamJoin]:
     """The predicates between a stream and those joined before; of one key the first is enough.
 
     Streams of one key are linked by it even where no predicate names both: the equality follows.

@@ -22,12 +22,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.errors import QueryMeshError, TrainingError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Costing = Callable[[Floats], Floats]
 """From points, one a row, to what each plan costs there, one a column."""

@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from querymesh.explained import Drawn
 from querymesh.optimize.chart.candidates import Order
 from querymesh.optimize.chart.chart import Chart
 from querymesh.optimize.chart.charting import MODELS, Charting
@@ -45,7 +46,7 @@ from querymesh.stats.round_estimates import RoundEstimates
 KEPT_STEPS = 1000
 
 
-class Step(NamedTuple):
+class ChartStep(NamedTuple):
     """Where the estimates stood before a round, and what was chosen for it.
 
     `point` is in the λ-λ chart: the rates at which streams come to the joins. `rebuilt` is why the
@@ -60,7 +61,7 @@ class Step(NamedTuple):
     rebuilt: str = ""
 
 
-class ChartPlanner:
+class ChartPlanner(Drawn):
     """Chooses the orders of a running join by charts; see `querymesh.Charting`.
 
     `rounds` is None until the charts are built. `steps` is the path of the point, the newest last;
@@ -81,7 +82,7 @@ class ChartPlanner:
             "selectivity", dict.fromkeys(self.selected, 1.0), how.rounds, how.decay
         )
         self.rounds: QueryRounds | None = None
-        self.steps: deque[Step] = deque(maxlen=KEPT_STEPS)
+        self.steps: deque[ChartStep] = deque(maxlen=KEPT_STEPS)
         self.buffered: Mapping[str, Waiting] = {}
         self.outside = self.built = self.seen = 0
         self.results = 0
@@ -167,7 +168,7 @@ class ChartPlanner:
         self._notice_misfit(point)
         switched = before is not None and chosen.order != before.order
         moved = rounds.moves > moves
-        self.steps.append(Step(number, point, chosen.order, moved, switched, rebuilt))
+        self.steps.append(ChartStep(number, point, chosen.order, moved, switched, rebuilt))
         orders = probe_orders(self.join, chosen.order, self.observed.fan_out)
         if orders == self.orders:
             return None
@@ -293,18 +294,10 @@ class ChartPlanner:
     def explain(self, html: str | os.PathLike[str] | None = None) -> str:
         """The charts, the point and its path, what was counted and assumed, as text; `html` is a
         file for all of it as a page."""
-        from querymesh.report.text.chart_text import planner_text
-
         with self._lock:
-            if html is not None:
-                from querymesh.report.charts.chart_plot import write_chart_page
-
-                write_chart_page(self, html)
-            return planner_text(self)
+            return super().explain(html)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Write the λ-λ chart with the path of the point, as SVG."""
-        from querymesh.report.charts.chart_plot import write_chart
-
         with self._lock:
-            write_chart(self, path)
+            super().draw(path)

@@ -26,13 +26,12 @@ from itertools import product
 
 import numpy as np
 
+from querymesh.arrays import Floats, Ints
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
     Costing,
     Dimension,
-    Floats,
-    Ints,
     Region,
     best_plans,
     checked_count,

@@ -16,14 +16,14 @@ from math import factorial
 
 import numpy as np
 
-from querymesh.optimize.chart.candidates import Order, Shape, links_to
-from querymesh.optimize.chart.chart import Floats
+from querymesh.arrays import Floats
+from querymesh.optimize.chart.candidates import Order, QueryShape, links_to
 
 MOST_ORDERS = 360
 """All left-deep orders of six streams."""
 
 
-def left_deep_orders(shape: Shape) -> Iterator[Order]:
+def left_deep_orders(shape: QueryShape) -> Iterator[Order]:
     """All orders, but for which of the first two is left, and but for those that come
     to a product, of streams that no predicate joins, where a join could be next."""
     if len(shape.streams) == 1:
@@ -35,7 +35,7 @@ def left_deep_orders(shape: Shape) -> Iterator[Order]:
         yield from _continued(shape, pair)
 
 
-def _continued(shape: Shape, joined: Order) -> Iterator[Order]:
+def _continued(shape: QueryShape, joined: Order) -> Iterator[Order]:
     left = [each for each in shape.streams if each not in joined]
     linked = [each for each in left if links_to(shape, joined, each)]
     if not left:
@@ -45,7 +45,7 @@ def _continued(shape: Shape, joined: Order) -> Iterator[Order]:
 
 
 def candidate_orders(
-    shape: Shape,
+    shape: QueryShape,
     costs_at_points: Callable[[Order], Floats] | None = None,
     most_orders: int = MOST_ORDERS,
 ) -> tuple[Order, ...]:
@@ -59,7 +59,9 @@ def candidate_orders(
     return searched_orders(shape, costs_at_points)
 
 
-def searched_orders(shape: Shape, costs_at_points: Callable[[Order], Floats]) -> tuple[Order, ...]:
+def searched_orders(
+    shape: QueryShape, costs_at_points: Callable[[Order], Floats]
+) -> tuple[Order, ...]:
     """§ 4.2's local search: at each point, exchange two streams as long as that helps most.
 
     It starts from the streams as given, without products where they can be avoided; at later points
@@ -96,7 +98,7 @@ def exchanged(order: Order) -> Iterator[Order]:
             yield tuple(other)
 
 
-def _sorted_pair(shape: Shape, order: Order) -> Order:
+def _sorted_pair(shape: QueryShape, order: Order) -> Order:
     """The same plan, the first two streams in the order of FROM."""
     return *sorted(order[:2], key=shape.streams.index), *order[2:]
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Ints
 from querymesh.optimize.chart.plan_shape import Condition, Pair
 from querymesh.optimize.planning.planner import Round
 from querymesh.stats.histogram import Histogram, join_selectivity
@@ -35,8 +35,6 @@ ASSUMED_SELECTIVITY = 0.01
 _SURE = 4.0
 """Standard deviations by which a count must be off beside the threshold; the estimate, which was
 a count as well, is off by chance too."""
-
-Values = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -79,7 +77,7 @@ class PairSelectivity:
         """Tuples a second that can probe."""
         return self.asked / self.seconds if self.asked and self.seconds > 0 else None
 
-    def estimate_anew(self, values: Mapping[tuple[str, int], Values]) -> bool:
+    def estimate_anew(self, values: Mapping[tuple[str, int], Ints]) -> bool:
         """Whether the estimate has changed: at first, and when what is counted is off by more than
         the threshold and more than chance (§ 4.3)."""
         observed = self.observed
@@ -112,7 +110,7 @@ class PairSelectivity:
     def _differs(self, one: float, other: float) -> bool:
         return abs(one - other) > self.threshold * other
 
-    def _histograms(self, values: Mapping[tuple[str, int], Values]) -> dict[str, float]:
+    def _histograms(self, values: Mapping[tuple[str, int], Ints]) -> dict[str, float]:
         """The selectivity of each equality whose values are at hand on both sides."""
         found = {}
         for each in self.conditions:
@@ -146,7 +144,7 @@ class Observed:
         self.own_asked: dict[str, float] = {}
         self._decay = decay
         self._looked_up: dict[tuple[str, str], tuple[float, float]] = {}
-        self._values: dict[tuple[str, int], Values] = {}
+        self._values: dict[tuple[str, int], Ints] = {}
 
     def see(self, shown: Round) -> None:
         """Take in a round."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from querymesh.optimize.chart.candidates import (
     Order,
-    Shape,
+    QueryShape,
     StreamJoin,
     StreamProjection,
     StreamSelection,
@@ -129,7 +129,7 @@ def shape_of(
     conditions: list[Condition],
     selection_tpr: Mapping[str, float],
     pair_tpr: Mapping[Pair, float],
-) -> Shape:
+) -> QueryShape:
     """The query as plans see it, with the processing rates measured, else the paper's."""
     selections, projections = [], []
     for alias in join.aliases:
@@ -151,7 +151,7 @@ def shape_of(
         )
         for each in conditions
     )
-    return Shape(join.aliases, tuple(selections), tuple(projections), joins)
+    return QueryShape(join.aliases, tuple(selections), tuple(projections), joins)
 
 
 def kept_share(join: JoinQuery, alias: str) -> float:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.cost.plan_tree import Arrivals, Plan, Projection
 from querymesh.cost.utility import (
     DEFAULT_WEIGHTS,
@@ -32,15 +33,14 @@ from querymesh.cost.utility import (
     utility,
 )
 from querymesh.errors import TrainingError, did_you_mean
-from querymesh.optimize.chart.candidates import Order, Shape, join_plan, stream_plans, whole_plan
-from querymesh.optimize.chart.chart import (
-    MOST_REGIONS,
-    Chart,
-    Dimension,
-    Floats,
-    best_plans,
-    checked_count,
+from querymesh.optimize.chart.candidates import (
+    Order,
+    QueryShape,
+    join_plan,
+    stream_plans,
+    whole_plan,
 )
+from querymesh.optimize.chart.chart import MOST_REGIONS, Chart, Dimension, best_plans, checked_count
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.left_deep import candidate_orders, spread_points
 from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS, regular_chart
@@ -67,7 +67,7 @@ class ChartedQuery:
     narrowest regions. `model` is § 4.1's `plan_costs`, or another.
     """
 
-    shape: Shape
+    shape: QueryShape
     window_s: float
     rates: Mapping[str, Range]
     join_selectivities: Mapping[str, float]

@@ -17,13 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
     Costing,
     Dimension,
-    Floats,
-    Ints,
     Region,
     best_plans,
     checked_count,

@@ -10,12 +10,11 @@ conditions come as `own_order.py` says, else as written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields
 
 from querymesh.errors import QueryError, did_you_mean
-from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.best_route import written_route
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import PlannedOrder, written_order
+from querymesh.mesh.route import written_route
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Probe
 from querymesh.stats.profile import Route
@@ -88,10 +87,12 @@ def written_orders(join: JoinQuery) -> dict[str, tuple[str, ...]]:
 
 
 def planned_mesh(
-    view: BoundQuery, order: Iterable[str], why: str, sample_rows: int, own: Sequence[int] = ()
-) -> Mesh:
+    view: BoundQuery, order: Iterable[str], why: str, profiled_rows: int, own: Sequence[int] = ()
+) -> PlannedOrder:
     """One route for all tuples of a stream, as a planner chose it; `own` as in `route_for`."""
     names = tuple(operator.name for operator in view.operators)
-    mesh = untrained_mesh(view.query, names, view.precedence)
+    written = written_order(view.query, names, view.precedence)
     route = route_for(view, order, own)
-    return replace(mesh, routes=(route,), single=route, why=why, sample_rows=sample_rows)
+    same = {each.name: getattr(written, each.name) for each in fields(written)}
+    chosen = {"routes": (route,), "single": route, "why": why, "profiled_rows": profiled_rows}
+    return PlannedOrder(**{**same, **chosen})

@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from querymesh.optimize.planning.planner import Round, Tried
-from querymesh.optimize.routes.best_route import by_precedence
+from querymesh.mesh.route import by_precedence
+from querymesh.optimize.planning.planner import ConditionStats, Round
 from querymesh.query.join import JoinQuery
 
 KEPT = 0.9
@@ -37,7 +37,7 @@ class OwnOrder:
 
     join: JoinQuery
     orders: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    _tried: dict[str, dict[int, Tried]] = field(default_factory=dict)
+    _tried: dict[str, dict[int, ConditionStats]] = field(default_factory=dict)
 
     def observe(self, shown: Round) -> set[str]:
         """Take in a round; the streams whose conditions have another order from now on."""
@@ -62,12 +62,12 @@ class OwnOrder:
         return found != running
 
 
-def rank(tried: Tried) -> float:
+def rank(tried: ConditionStats) -> float:
     """Tuples that a condition drops a second."""
     return (1 - tried.passed / tried.asked) / max(tried.cost_s, LEAST_COST_S)
 
 
-def expected_s(order: Iterable[int], known: Mapping[int, Tried]) -> float:
+def expected_s(order: Iterable[int], known: Mapping[int, ConditionStats]) -> float:
     """What a tuple costs if its conditions come in this order and know nothing of each other.
 
     >>> tried = {1: Tried(100, 50, 2.0), 2: Tried(100, 10, 1.0)}
@@ -89,9 +89,9 @@ def _own(after: tuple[frozenset[int], ...], ranks: Mapping[int, float]) -> tuple
     return tuple(index for index in route if index in ranks)
 
 
-def _together(before: Tried, now: Tried) -> Tried:
+def _together(before: ConditionStats, now: ConditionStats) -> ConditionStats:
     """Counts add up, older ones less; costs are the mean by what was asked."""
     kept = KEPT * before.asked
     asked = kept + now.asked
     cost_s = (kept * before.cost_s + now.asked * now.cost_s) / asked
-    return Tried(asked, KEPT * before.passed + now.passed, cost_s)
+    return ConditionStats(asked, KEPT * before.passed + now.passed, cost_s)

@@ -23,7 +23,7 @@ Orders = Mapping[str, tuple[str, ...]]
 """By the stream that a tuple arrives on, the relations it probes."""
 
 
-class Met(NamedTuple):
+class PairStats(NamedTuple):
     """What tuples of one stream met in another relation's state: rows that asked, rows they found
     in the window by their links to the source alone, rows that were stored, and the time."""
 
@@ -33,7 +33,7 @@ class Met(NamedTuple):
     seconds: float
 
 
-class Tried(NamedTuple):
+class ConditionStats(NamedTuple):
     """What one of a stream's own conditions did with tuples that were profiled: those it was asked
     about, by itself or behind what it must come after, those that passed, and seconds for each."""
 
@@ -84,12 +84,12 @@ class Round:
     arrived: Mapping[str, int]
     passed: Mapping[str, int]
     own_seconds: Mapping[str, float]
-    met: Mapping[tuple[str, str], Met]
+    met: Mapping[tuple[str, str], PairStats]
     stored: Mapping[str, int]
     results: int = 0
     keys: Mapping[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
     storing_seconds: float = 0.0
-    conditions: Mapping[tuple[str, int], Tried] = field(default_factory=dict)
+    conditions: Mapping[tuple[str, int], ConditionStats] = field(default_factory=dict)
 
 
 class Decision(NamedTuple):

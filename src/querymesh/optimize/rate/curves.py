@@ -30,12 +30,11 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree, sources, window_s
 
-Floats = npt.NDArray[np.float64]
 Reading = Literal["queue", "mean", "printed"]
 
 _POINTS = 4096

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.optimize.rate.stream_query import Predicate, Projection, RateQuery, Selection
+from querymesh.optimize.rate.stream_query import JoinPredicate, Projection, RateQuery, Selection
 from querymesh.optimize.rate.trees import Join, Nested, Source, Tree, nested
 
 MOST_PLANS = 100_000
@@ -161,7 +161,7 @@ def joined(query: RateQuery, left: int, right: int) -> tuple[float, float]:
     alone = [each for each in _across(query, left, right) if each.group is None]
     selectivity = math.prod(predicate.selectivity for predicate in alone)
     handling_s = sum(predicate.handling_s for predicate in alone)
-    grouped: dict[str, list[Predicate]] = {}
+    grouped: dict[str, list[JoinPredicate]] = {}
     for predicate in _across(query, left, right):
         if predicate.group is not None:
             grouped.setdefault(predicate.group, []).append(predicate)
@@ -263,7 +263,7 @@ def _subsets(bits: int) -> Iterator[int]:
         subset = (subset - bits) & bits
 
 
-def _across(query: RateQuery, left: int, right: int) -> list[Predicate]:
+def _across(query: RateQuery, left: int, right: int) -> list[JoinPredicate]:
     """The predicates between two sets of streams."""
     found = []
     for predicate in query.predicates:

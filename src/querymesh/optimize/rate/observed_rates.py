@@ -24,8 +24,8 @@ from itertools import combinations
 import numpy as np
 
 from querymesh.cost.rates import JoinCosts
-from querymesh.optimize.planning.planner import Met, Round
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery, Selection
+from querymesh.optimize.planning.planner import PairStats, Round
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.optimize.rate.trees import Source, with_assumed_rates
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -106,7 +106,7 @@ class RateStatistics:
                 )
                 selectivity = assumed
             predicates.append(
-                Predicate(left, right, min(1.0, selectivity), group=self.groups.get(name))
+                JoinPredicate(left, right, min(1.0, selectivity), group=self.groups.get(name))
             )
         storing_s = self.storing_s.get("a tuple", 0.0)
         steps = tuple(
@@ -172,7 +172,7 @@ def _named(one: str, other: str) -> str:
     return f"{one} ⋈ {other}"
 
 
-def _selectivity(met: Mapping[Pair, Met], pair: Pair) -> float | None:
+def _selectivity(met: Mapping[Pair, PairStats], pair: Pair) -> float | None:
     both = [met[key] for key in (pair, pair[::-1]) if key in met]
     pairs = sum(each.asked * each.stored for each in both)
     if pairs <= 0:
@@ -181,7 +181,7 @@ def _selectivity(met: Mapping[Pair, Met], pair: Pair) -> float | None:
     return min(1.0, max(found, 0.5) / pairs)
 
 
-def _fitted(met: list[Met]) -> tuple[float, float] | None:
+def _fitted(met: list[PairStats]) -> tuple[float, float] | None:
     """The least squares of seconds = asked · probe_s + found · move_s, neither below 0.
 
     No probe is free: where the fit says so, asking takes what a row that is found takes.

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from querymesh.errors import QueryError, UnsupportedError
+from querymesh.explained import Explained
 from querymesh.optimize.planning.orders import order_of, route_for, written_orders
 from querymesh.optimize.planning.planner import Decision, Orders, Round
 from querymesh.optimize.rate.goals import (
@@ -72,7 +73,7 @@ class Chosen:
 
 
 @dataclass
-class RatePlanner:
+class RatePlanner(Explained):
     """Chooses probe orders by output rates. `sizes` are the rows of streams that end.
 
     `stores_trees`: the tree itself runs, and its joins keep what they hand on, as Spark's own do.
@@ -164,12 +165,6 @@ class RatePlanner:
             return None
         self.orders = orders
         return Decision(orders, reason)
-
-    def explain(self) -> str:
-        """What is known, what was chosen and when."""
-        from querymesh.report.text.rate_text import rate_text
-
-        return rate_text(self)
 
 
 def default_goal(join: JoinQuery) -> Goal:

@@ -12,7 +12,7 @@ from querymesh.optimize.rate.trees import Project, Select, Source, Tree
 
 
 @dataclass(frozen=True)
-class Predicate:
+class JoinPredicate:
     """What joins two streams; `handling_s` is paid for each row on top of the join's own cost.
 
     Predicates of one `group` say the same thing twice, as a.k = b.k and b.k = c.k say a.k = c.k:
@@ -69,7 +69,7 @@ class RateQuery:
     """Streams, what joins them, what is done to them, and what a join takes for a row."""
 
     streams: tuple[Source, ...]
-    predicates: tuple[Predicate, ...] = ()
+    predicates: tuple[JoinPredicate, ...] = ()
     steps: tuple[Selection | Projection, ...] = ()
     costs: JoinCosts = FREE
 

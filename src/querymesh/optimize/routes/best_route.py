@@ -24,9 +24,11 @@ from operator import index
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.errors import TrainingError
+from querymesh.mesh.route import by_precedence, route_fault, written_route
 from querymesh.optimize.search.strategy import name_of
-from querymesh.stats.profile import Floats, Ints, Route, survivors
+from querymesh.stats.profile import Route, survivors
 
 EXACT_LIMIT = 14
 
@@ -120,21 +122,6 @@ def checked_route(search: RouteSearch, subset: Subset) -> Route:
             "behind those it must come after"
         )
     return route
-
-
-def route_fault(route: Route, after: Sequence[frozenset[int]]) -> str:
-    """What makes a route impossible, as the end of a sentence about it; empty if nothing does."""
-    if sorted(route) != list(range(1, len(after) + 1)):
-        return f"is not an order of the {len(after)} operators"
-    done: set[int] = set()
-    for operator in route:
-        late = after[operator - 1] - done
-        if late:
-            return (
-                f"visits operator {operator} before operator {min(late)}, which must come earlier"
-            )
-        done.add(operator)
-    return ""
 
 
 def exact_route(
@@ -234,25 +221,3 @@ def _rank(alive: Floats, outcome: Floats, drop_us: float, pass_us: float) -> flo
     kept = float((alive * outcome).sum()) / arriving if arriving else 1.0
     cost = float(drop_us + (pass_us - drop_us) * min(kept, 1.0))
     return (1.0 - kept) / max(cost, 1e-12)
-
-
-def written_route(after: Sequence[frozenset[int]]) -> Route:
-    """The order as written, moved only as far as precedence asks: the route before any learning."""
-    return by_precedence(after, lambda ready: ready[0])
-
-
-def by_precedence(after: Sequence[frozenset[int]], choose: Callable[[Sequence[int]], int]) -> Route:
-    """A route of what is chosen, each time, of the operators that wait for no other."""
-    route: list[int] = []
-    waiting = list(range(1, len(after) + 1))
-    while waiting:
-        ready = [k for k in waiting if not (after[k - 1] & set(waiting))]
-        if not ready:
-            raise TrainingError(
-                f"precedence contradicts itself: each of the operators {waiting} must come after "
-                "another of them"
-            )
-        chosen = choose(ready)
-        waiting.remove(chosen)
-        route.append(chosen)
-    return tuple(route)

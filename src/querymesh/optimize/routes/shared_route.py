@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from querymesh.optimize.routes.best_route import After, Subset, by_precedence, cheapest_order
-from querymesh.stats.profile import Floats, Ints, Route, meetings
+from querymesh.arrays import Floats, Ints
+from querymesh.mesh.route import by_precedence
+from querymesh.optimize.routes.best_route import After, Subset, cheapest_order
+from querymesh.stats.profile import Route, meetings
 
 EXACT_LIMIT = 10
 """Above so many operators the tables (2^m sets, every query and outcome pattern) are too large."""

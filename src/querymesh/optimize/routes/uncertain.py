@@ -11,28 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from querymesh.arrays import Floats
+from querymesh.mesh.route import UncertainRoute, certain
 from querymesh.optimize.routes.shared_route import order_by_meetings
-from querymesh.stats.profile import Floats, Profile, Route, meetings
+from querymesh.stats.profile import Profile, Route, meetings
 
 MOST_CHOICES = 6
 """So many operators at most are one choice: the dearest order is a program over 2^k subsets."""
-
-UncertainRoute = tuple[tuple[int, ...], ...]
-"""A route whose steps are choices: `((2,), (3, 1), (4,))` visits 2, then 3 and 1 in any order."""
-
-
-def certain(route: Route) -> UncertainRoute:
-    """A route that leaves nothing open."""
-    return tuple((index,) for index in route)
-
-
-def uncertain_text(route: UncertainRoute, joiner: str = ", ") -> str:
-    """As the paper writes it.
-
-    >>> uncertain_text(((2,), (3, 1), (4,)))
-    '2, 3|1, 4'
-    """
-    return joiner.join("|".join(map(str, choice)) for choice in route)
 
 
 def uncertain_route(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.classify.condense import TrainingSet
-from querymesh.stats.profile import Floats, Route
+from querymesh.stats.profile import Route
 
 
 class CellCosts:

@@ -20,6 +20,7 @@ from sys import getsizeof
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
 from querymesh.classify.tree import Leaf, Split, Tree, leaves
@@ -34,7 +35,7 @@ from querymesh.optimize.routes.best_route import (
 from querymesh.optimize.search.cell_costs import CellCosts
 from querymesh.optimize.search.lattice import Group, Partition
 from querymesh.optimize.train.prune import Pruner
-from querymesh.stats.profile import Floats, Route, survivors
+from querymesh.stats.profile import Route, survivors
 
 MAX_LEAVES = 32
 SURVIVORS_MB = 64

@@ -13,14 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from querymesh.classify.attributes import Codes, as_floats, null_mask, one_piece
+from querymesh.arrays import Floats, Ints
+from querymesh.classify.attributes import as_floats, null_mask, one_piece
 from querymesh.classify.condense import TrainingSet
 from querymesh.classify.tree import Tree, leaves_of
 from querymesh.errors import TrainingError
 from querymesh.optimize.search.lattice import Partition, partition
 from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.strategy import name_of
-from querymesh.stats.profile import Floats, Route
+from querymesh.stats.profile import Route
 
 PICKS = 4
 CLOSENESS = 1 / 3
@@ -115,7 +116,7 @@ def _numbers_apart(training: TrainingSet, column: pa.Array) -> Floats:
     return np.asarray(np.maximum(apart, missing_apart))
 
 
-def _shares(training: TrainingSet, codes: Codes, bins: int) -> Floats:
+def _shares(training: TrainingSet, codes: Ints, bins: int) -> Floats:
     """The share of each bin in the sampled tuples of each training tuple."""
     counts = np.bincount(training.member * bins + codes, minlength=training.size * bins)
     return np.asarray(counts.reshape(training.size, bins) / training.weights[:, None])

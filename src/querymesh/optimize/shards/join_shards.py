@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from querymesh.errors import QueryMeshError, UnsupportedError
-from querymesh.optimize.shards.shares import Dimension, Hypercube, choose_shares, join_dimensions
+from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions
+from querymesh.optimize.shards.shares import choose_shares
 from querymesh.query.join import JoinQuery
 
 LEAST_RATE = 1e-3

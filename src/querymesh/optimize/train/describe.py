@@ -10,24 +10,24 @@ from dataclasses import replace
 
 import numpy as np
 
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut, one_piece
 from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
 from querymesh.errors import TrainingError
-from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats
+from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, SharedMesh, TrainedOn
 from querymesh.optimize.routes.best_route import (
     ROUTE_SEARCHES,
     RouteSearch,
     Subset,
     auto,
     checked_route,
-    written_route,
 )
 from querymesh.optimize.routes.shared_route import SharedRoutes
 from querymesh.optimize.routes.uncertain import uncertain_route
 from querymesh.optimize.train.training import Training, chosen
 from querymesh.query.model import Query
-from querymesh.stats.profile import Floats, Ints, Profile, Route
+from querymesh.stats.profile import Profile, Route
 
 
 def route_search_for(profile: Profile, training: Training) -> RouteSearch:
@@ -89,7 +89,8 @@ def describe(
         other = float(single_us[rows].mean()) if len(rows) else 0.0
         stats.append(LeafStats(share, own, other))
         costs.append(LeafCost(share, own, tests))
-    return Mesh(
+    kind = SharedMesh if profile.serves else Mesh
+    return kind(
         query=query,
         operators=tuple(
             OperatorStats(name, after, *map(float, figures))
@@ -110,7 +111,7 @@ def describe(
         expected_us=mesh_cost_us(costs, profile.operators, overheads),
         single_us=float(single_us.mean()),
         bound_us=float(profile.clairvoyant_us().mean()),
-        sample_rows=profile.rows,
+        trained_on=TrainedOn(profile.rows),
         left_out=left_out,
         why=why or f"{len(stats)} kinds of tuples are worth telling apart",
     )
@@ -122,26 +123,6 @@ def single_mesh(
     """A mesh of one route, which has no overheads."""
     free = Overheads(0.0, 0.0, 1)
     return describe(query, profile, Leaf(0), (route,), route, left_out, free, why)
-
-
-def untrained_mesh(query: Query, names: tuple[str, ...], after: tuple[frozenset[int], ...]) -> Mesh:
-    """The order as written, for a stream of which nothing is known yet (plan staging, QM § 4.2)."""
-    route = written_route(after)
-    operators = tuple(
-        OperatorStats(name, before, float("nan"), float("nan"))
-        for name, before in zip(names, after, strict=True)
-    )
-    nothing = float("nan")
-    leaf = LeafStats(1.0, nothing, nothing)
-    why = (
-        "nothing is known yet: the order as written, until a sample is profiled"
-        if len(names) > 1
-        else "fewer than two operators have one order"
-    )
-    return Mesh(
-        query, operators, Leaf(0), (route,), (leaf,), route,
-        nothing, nothing, nothing, 0, (), why,
-    )  # fmt: skip
 
 
 def leave_open(mesh: Mesh, profile: Profile, tolerance: float) -> Mesh:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from querymesh.stats.profile import Ints
+from querymesh.arrays import Ints
 
 
 @dataclass(frozen=True)

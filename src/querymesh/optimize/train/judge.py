@@ -8,7 +8,6 @@ the latter case the most accurate mesh stands, and says so.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -45,8 +44,8 @@ def train_until_accurate(
         mesh = train_mesh(query, profile, overheads, training, policy)
         if training.accuracy is None or nothing_to_search(profile, policy):
             return mesh
-        if mesh.accuracy >= training.accuracy:
-            return replace(mesh, found_by=f"{mesh.found_by}; {_reached(mesh, training)}")
+        if mesh.accuracy is not None and mesh.accuracy >= training.accuracy:
+            return mesh.found(f"{mesh.found_by}; {_reached(mesh, training)}", mesh.accuracy)
         if best is None or _measured(mesh) >= _measured(best):
             best = mesh
         if profile.rows < rows or rows >= training.most_sample_rows:
@@ -58,7 +57,7 @@ def train_until_accurate(
 
 
 def _measured(mesh: Mesh) -> float:
-    return -1.0 if math.isnan(mesh.accuracy) else mesh.accuracy
+    return -1.0 if mesh.accuracy is None else mesh.accuracy
 
 
 def _reached(mesh: Mesh, training: Training) -> str:
@@ -75,10 +74,11 @@ def _not_reached(mesh: Mesh, training: Training, last_rows: int, whole: bool) ->
         if whole
         else f"the limit is most_sample_rows={training.most_sample_rows:,}"
     )
-    has = "is too small to measure it" if math.isnan(mesh.accuracy) else f"has {mesh.accuracy:.3f}"
+    has = "is too small to measure it" if mesh.accuracy is None else f"has {mesh.accuracy:.3f}"
     text = (
         f"accuracy {training.accuracy:g} was asked for and not reached: the best sample, of "
         f"{mesh.sample_rows:,} row{'' if mesh.sample_rows == 1 else 's'}, {has}, and {limit}"
     )
     log.warning("%s; going on with that sample's mesh", text)
-    return replace(mesh, found_by=f"{mesh.found_by}; {text}", why=f"{mesh.why} ({text})")
+    found = mesh.found(f"{mesh.found_by}; {text}", mesh.accuracy)
+    return replace(found, why=f"{mesh.why} ({text})")

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.induce import Node
 from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.optimize.search.cell_costs import CellCosts
-from querymesh.stats.profile import Floats, Ints, Route
+from querymesh.stats.profile import Route
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from querymesh.arrays import Floats
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
 from querymesh.classify.tree import Leaf
@@ -36,9 +37,10 @@ from querymesh.optimize.train.describe import (
     single_mesh,
 )
 from querymesh.optimize.train.folds import JUDGES
-from querymesh.optimize.train.training import Training, chosen, known_name
+from querymesh.optimize.train.training import Training, chosen
+from querymesh.options import check_name
 from querymesh.query.model import Query
-from querymesh.stats.profile import Floats, Profile, Route
+from querymesh.stats.profile import Profile, Route
 
 POLICIES = ("mesh", "single")
 
@@ -52,7 +54,7 @@ def train_mesh(
 ) -> Mesh:
     """The mesh of a query for the profiled tuples; with policy "single" its best single route."""
     training = training or Training()
-    known_name("policy", policy, POLICIES)
+    check_name("policy", policy, POLICIES)
     mesh = _best_mesh(query, profile, overheads, training, policy)
     mesh = replace(mesh, window=training.window, least_ruster=training.least_ruster)
     return leave_open(mesh, profile, training.tolerance)
@@ -73,10 +75,10 @@ def _best_mesh(
     found, judged = _search_and_judge(profile, overheads, training, single)
     mesh = _verdict(query, profile, single, found, judged, overheads)
     asked = training.accuracy is not None or training.judge not in (None, "holdout")
-    accuracy = judged.accuracy if asked else math.nan
+    accuracy = judged.accuracy if asked and not math.isnan(judged.accuracy) else None
     how = f"{name_of(training.search)} from {name_of(training.start)}"
     text = found_by(how, found.problem, found.solution)
-    return replace(mesh, found_by=text, accuracy=accuracy)
+    return mesh.found(text, accuracy)
 
 
 def nothing_to_search(profile: Profile, policy: str) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 from querymesh.cost.route_time import WINDOW
-from querymesh.errors import QueryMeshError, TrainingError, did_you_mean
+from querymesh.errors import QueryMeshError, TrainingError
 from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
 from querymesh.optimize.train.folds import JUDGES, Judge
+from querymesh.options import check_name
 
 Strategy = TypeVar("Strategy")
 
@@ -126,16 +127,10 @@ class Training:
         return cls(**{**chosen("preset", name, PRESETS), **changes})
 
 
-def known_name(what: str, name: str, known: Collection[str]) -> None:
-    """Refuse an unknown strategy, policy or engine, listing those there are."""
-    if name not in known:
-        raise QueryMeshError(f"unknown {what} {name!r}: {did_you_mean(name, known)}")
-
-
 def chosen(what: str, choice: str | Strategy, known: Mapping[str, Strategy]) -> Strategy:
     """The strategy of that name, or the one that was given itself."""
     if isinstance(choice, str):
-        known_name(what, choice, known)
+        check_name(what, choice, known)
         return known[choice]
     if not callable(choice):
         raise QueryMeshError(

@@ -12,7 +12,7 @@ from querymesh.query.aggregate import check_aliases
 from querymesh.query.bind.infer import typed
 from querymesh.query.bind.names import Scope
 from querymesh.query.bind.precedence import closed
-from querymesh.query.bind.static_joins import Condition, Join, place_lookups
+from querymesh.query.bind.static_joins import Condition, StaticJoin, place_lookups
 from querymesh.query.expr import Cast, Column, Expr, UserCall, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
 from querymesh.query.parse.convert import conjuncts_of
@@ -156,7 +156,7 @@ class Binding:
         operators = self._ordered(placed, static_texts)
         return operators, {alias: tuple(exprs) for alias, exprs in static.items()}
 
-    def _lookup(self, join: Join) -> _Placed:
+    def _lookup(self, join: StaticJoin) -> _Placed:
         for probe, build in zip(join.probe_keys, join.build_keys, strict=True):
             kinds = [self.typed(key)[1] for key in (probe, build)]
             if kind_of(kinds[0]) is not kind_of(kinds[1]):

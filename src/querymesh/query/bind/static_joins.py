@@ -27,7 +27,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Join:
+class StaticJoin:
     """A table to look up, with the places of the conjuncts that make its keys."""
 
     alias: str
@@ -43,12 +43,12 @@ class Join:
 
 def place_lookups(
     conditions: Sequence[Condition], source: str, tables: Sequence[str]
-) -> list[Join]:
+) -> list[StaticJoin]:
     """For each static table, the equalities that link it to the source or to earlier tables.
 
     QueryError if a table has none: a cross join is hardly ever meant.
     """
-    joins: list[Join] = []
+    joins: list[StaticJoin] = []
     placed = {source}
     waiting = list(tables)
     while waiting:
@@ -64,7 +64,7 @@ def place_lookups(
     return joins
 
 
-def _join(conditions: Sequence[Condition], table: str, placed: set[str]) -> Join | None:
+def _join(conditions: Sequence[Condition], table: str, placed: set[str]) -> StaticJoin | None:
     links = [
         (position, *link)
         for position, condition in enumerate(conditions)
@@ -73,7 +73,7 @@ def _join(conditions: Sequence[Condition], table: str, placed: set[str]) -> Join
     if not links:
         return None
     positions, probe_keys, build_keys = zip(*links, strict=True)
-    return Join(table, positions, probe_keys, build_keys)
+    return StaticJoin(table, positions, probe_keys, build_keys)
 
 
 def _link(expr: Expr, table: str, placed: set[str]) -> tuple[Expr, Expr] | None:

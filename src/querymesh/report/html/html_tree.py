@@ -9,7 +9,7 @@ from itertools import count
 
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.uncertain import UncertainRoute
+from querymesh.mesh.route import UncertainRoute
 from querymesh.report.text.figures import leaf_name, micros, percent
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.uncertain import certain
+from querymesh.mesh.route import certain
 from querymesh.report.comparison import Comparison, per_row
 from querymesh.report.html import plots
 from querymesh.report.html.html_tree import route_html, tree_html
@@ -89,7 +89,7 @@ def _section(title: str, body: str) -> str:
 
 
 def _head(mesh: Mesh, title: str) -> str:
-    trained = mesh.sample_rows > 0 and bool(mesh.operators)
+    trained = mesh.is_learned and bool(mesh.operators)
     tiles = [
         ("", str(len(mesh.routes)), "route" if mesh.is_single else "routes"),
         ("", f"{mesh.sample_rows:,}", "sampled rows"),
@@ -131,7 +131,7 @@ def _after(indices: frozenset[int]) -> str:
 
 
 def _mesh_plots(mesh: Mesh) -> str:
-    if mesh.sample_rows == 0 or not mesh.operators:
+    if not mesh.is_learned or not mesh.operators:
         return ""
     drawn = [_figure("Cost and strictness of each operator", plots.operators(mesh))]
     if not mesh.is_single:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import indent
 
 from querymesh.optimize.chart.chart import Chart
-from querymesh.optimize.chart.chart_planner import ChartPlanner, Step
+from querymesh.optimize.chart.chart_planner import ChartPlanner, ChartStep
 from querymesh.optimize.chart.regular import SparseChart
 from querymesh.report.charts.chart_slices import Slice, plan_shares, slices_of
 from querymesh.report.text.figures import counted, leaf_name, percent, table
@@ -168,13 +168,13 @@ def plan_letters(planner: ChartPlanner) -> Callable[[int], str]:
     return lambda plan: known.setdefault(plan, leaf_name(len(known)))
 
 
-def drawn_steps(planner: ChartPlanner, each: Slice) -> list[Step]:
+def drawn_steps(planner: ChartPlanner, each: Slice) -> list[ChartStep]:
     """The steps to draw on a slice: the last of them, on the one that holds the point."""
     return list(planner.steps)[-DRAWN_STEPS:] if each.has_point else []
 
 
 def slice_text(
-    each: Slice, steps: Sequence[Step], point: Sequence[float], letters: Callable[[int], str]
+    each: Slice, steps: Sequence[ChartStep], point: Sequence[float], letters: Callable[[int], str]
 ) -> str:
     """A slice, the lowest row at the bottom."""
     rows, columns = each.plans.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from querymesh.index.store.index_plan import BitPlan, Plan
+from querymesh.index.store.index_plan import BitPlan, IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.report.text.figures import table
 from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
@@ -51,7 +51,7 @@ def indices_text(tuning: IndexTuning) -> str:
     return "\n".join(lines)
 
 
-def plan_text(plan: Plan, names: Sequence[str]) -> str:
+def plan_text(plan: IndexPlan, names: Sequence[str]) -> str:
     """A plan in a few words.
 
     >>> from querymesh.index.store.configuration import Configuration

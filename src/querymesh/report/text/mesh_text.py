@@ -12,7 +12,7 @@ from textwrap import indent
 
 from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.uncertain import uncertain_text
+from querymesh.mesh.route import uncertain_text
 from querymesh.query.aggregate import aggregate_text
 from querymesh.report.text.figures import counted, leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
@@ -42,7 +42,7 @@ def _headline(mesh: Mesh) -> str:
         f"mesh of {counted(len(mesh.routes), 'route')} "
         f"over {counted(len(mesh.operators), 'operator')}"
     )
-    if mesh.sample_rows == 0:
+    if not mesh.is_learned:
         return f"{size}, not trained yet"
     return f"{size}, learned from {counted(mesh.sample_rows, 'sampled row')}"
 
@@ -106,7 +106,7 @@ def _leaf(mesh: Mesh, leaf: int, route_width: int) -> str:
 
 def _cost(mesh: Mesh) -> str:
     """Expected microseconds a row: this mesh, its best single route, and what nobody can beat."""
-    if mesh.sample_rows == 0 or not mesh.operators:
+    if not mesh.is_learned or not mesh.operators:
         return mesh.why
     single = f"single route {route_text(mesh.single)}"
     rows = [
@@ -118,6 +118,6 @@ def _cost(mesh: Mesh) -> str:
     lines = [table(head, rows, left=(0,)), f"why: {mesh.why}"]
     if mesh.found_by:
         lines.append(f"found by: {mesh.found_by}")
-    if not math.isnan(mesh.accuracy):
+    if mesh.accuracy is not None:
         lines.append(f"accuracy: {percent(mesh.accuracy)} on tuples the sample does not hold")
     return "\n".join(lines)

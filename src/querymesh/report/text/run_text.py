@@ -8,8 +8,8 @@ from textwrap import indent
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.routers.learned import Learned
 from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.route import uncertain_text
 from querymesh.optimize.adapt.watch import Switch
-from querymesh.optimize.routes.uncertain import uncertain_text
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 
 

@@ -9,13 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from textwrap import indent
 
-from querymesh.optimize.shards.shares import (
-    Dimension,
-    Hypercube,
-    choose_shares,
-    join_dimensions,
-    rows_of,
-)
+from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions, rows_of
+from querymesh.optimize.shards.shares import choose_shares
 from querymesh.report.text.figures import counted, percent, table
 
 SHARD_COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024)

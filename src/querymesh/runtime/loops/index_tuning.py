@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.join.indices import attributes_of
-from querymesh.index.store.index_plan import Plan
+from querymesh.index.store.index_plan import IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.migration import search_us
 from querymesh.index.tune.prices import machine_prices
@@ -26,7 +26,7 @@ from querymesh.index.tune.tuner import Change, Load, Tuner
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.join_report import IndexUse, JoinReport
 from querymesh.runtime.loops.background import Background
-from querymesh.runtime.task.index_source import IndexSource, Told
+from querymesh.runtime.task.index_source import IndexPlans, IndexSource
 
 WORTH_IT = 0.05
 """A shard's own plan must save this share of what a request costs with the common one."""
@@ -39,7 +39,7 @@ EVERYWHERE = -1
 class StreamIndices:
     """What is known of the indices of one stream's states, over all shards."""
 
-    plan: Plan
+    plan: IndexPlan
     frequencies: Mapping[Pattern, float] = field(default_factory=dict)
     probes: int = 0
     comparisons: int = 0
@@ -82,7 +82,7 @@ class IndexTuning:
         self._uses: dict[str, StreamIndices] = {
             alias: StreamIndices(plan) for alias, plan in self._common.plans.items()
         }
-        self._told = Told()
+        self._told = IndexPlans()
         self._number = 0
         self._moved = 0
         self._tuning_seconds = 0.0
@@ -99,7 +99,7 @@ class IndexTuning:
             channel.open()
             self._number = channel.state().index_number
             if self._number:
-                self._told = Told.from_json(channel.indices(self._number))
+                self._told = IndexPlans.from_json(channel.indices(self._number))
         except (OSError, QueryMeshError) as problem:
             return [f"indices are chosen anew: {problem}"]
         for alias, plan in self._told.common.items():
@@ -200,7 +200,7 @@ class IndexTuning:
             for shard, tuner in self._shards.items()
         }
         shards = {shard: plans for shard, plans in own.items() if plans}
-        told = Told(self._common.plans, shards, self._common.frequencies)
+        told = IndexPlans(self._common.plans, shards, self._common.frequencies)
         if told != self._told:
             self._source.channel.hand_out(told.to_json(), self._number + 1)
             self._number += 1

@@ -102,7 +102,7 @@ class Learner:
         self._profiles: list[Profile] = []
         self._watch: Watch | None = None
         self._asked, self._ask_number = Ask(), setting.channel.state().ask_number
-        if mesh.sample_rows:
+        if mesh.is_learned:
             self._start_watching(None)
             self.done.set()
 
@@ -207,10 +207,10 @@ class Learner:
             mesh = train_mesh(self._mesh.query, profile, how.overheads, how.training, how.policy)
             self._install(mesh, None)
             asked = how.training.accuracy
-            if asked is not None and not mesh.accuracy >= asked:
+            if asked is not None and (mesh.accuracy is None or mesh.accuracy < asked):
                 log.warning(
                     "accuracy %g was asked for, and the %d rows a stream learns from first have "
-                    "%.3f: it goes on with their mesh", asked, profile.rows, mesh.accuracy,
+                    "%.3f: it goes on with their mesh", asked, profile.rows, mesh.accuracy or 0.0,
                 )  # fmt: skip
             log.info("mesh %d learned from %d rows: %s", self._version, profile.rows, mesh.why)
             with self._lock:

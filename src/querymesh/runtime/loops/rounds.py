@@ -19,9 +19,9 @@ import numpy as np
 
 from querymesh.fabric.core.metrics import Metrics, Visits
 from querymesh.fabric.join.view import own_conditions
+from querymesh.mesh.hypercube import Hypercube
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.planning.planner import Met, Round, Tried
-from querymesh.optimize.shards.shares import Hypercube
+from querymesh.optimize.planning.planner import ConditionStats, PairStats, Round
 from querymesh.query.bind.static_joins import relations_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
@@ -33,7 +33,7 @@ Versions = Mapping[str, Mapping[int, Mesh]]
 
 
 @dataclass
-class Asked:
+class ProbeCounts:
     """Copies of tuples that probed a relation by their links to the source alone."""
 
     asked: float = 0.0
@@ -100,10 +100,10 @@ class Rounds:
         reports: Collection[JoinReport],
         metrics: Mapping[str, Metrics],
         own: Mapping[str, Collection[int]],
-    ) -> dict[tuple[str, int], Tried]:
+    ) -> dict[tuple[str, int], ConditionStats]:
         """What profiles show of the streams' own conditions. Some are not timed: then a condition
         costs what it took on its route."""
-        found: dict[tuple[str, int], Tried] = {}
+        found: dict[tuple[str, int], ConditionStats] = {}
         for alias, indices in own.items():
             profiles = [profile for report in reports for profile in report.views[alias].profiles]
             ran = metrics[alias].by_operator()
@@ -113,7 +113,7 @@ class Rounds:
                 otherwise = visits.seconds / visits.evaluations if visits.evaluations else None
                 cost_s = profiled_cost_s(index, profiles, otherwise)
                 if asked and cost_s is not None:
-                    found[alias, index] = Tried(float(asked), float(passed), cost_s)
+                    found[alias, index] = ConditionStats(float(asked), float(passed), cost_s)
         return found
 
     def _seconds(self, reports: Iterable[JoinReport], passed_s: float) -> float:
@@ -137,8 +137,8 @@ class Rounds:
         reports: Collection[JoinReport],
         metrics: Mapping[str, Metrics],
         versions: Versions,
-    ) -> dict[tuple[str, str], Met]:
-        found: dict[tuple[str, str], Met] = {}
+    ) -> dict[tuple[str, str], PairStats]:
+        found: dict[tuple[str, str], PairStats] = {}
         for alias, view in self.join.views.items():
             for operator in view.operators:
                 if not isinstance(operator, Probe):
@@ -146,7 +146,7 @@ class Rounds:
                 pair = met_pair(self.join, alias, operator)
                 if pair is None:
                     continue
-                asked = Asked()
+                asked = ProbeCounts()
                 for report in reports:
                     for profile in report.views[alias].profiles:
                         asked.add(*profiled(view, operator, profile))
@@ -160,12 +160,14 @@ class Rounds:
                 found[pair] = self._of_tuples(pair, asked, float(np.mean(held or [0.0])), cost_s)
         return found
 
-    def _of_tuples(self, pair: tuple[str, str], asked: Asked, held: float, cost_s: float) -> Met:
+    def _of_tuples(
+        self, pair: tuple[str, str], asked: ProbeCounts, held: float, cost_s: float
+    ) -> PairStats:
         source, relation = pair
         shards = self.cube.shards
         placing = {*self.cube.owned(source), *self.cube.owned(relation)}
         meets = shards // prod(self.cube.shares[d] for d in placing)
-        return Met(
+        return PairStats(
             asked=max(1, round(asked.asked / self.cube.replication(source))),
             found=round(asked.found / meets),
             stored=held * shards / self.cube.replication(relation),

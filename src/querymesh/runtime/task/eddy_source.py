@@ -22,7 +22,7 @@ from querymesh.fabric.routers.routing import Routing
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.reports import Report, RouterState
-from querymesh.runtime.task.mesh_source import Begun, partition_id
+from querymesh.runtime.task.mesh_source import TaskStart, partition_id
 
 _KEPT = 64
 _NO_BATCH = -1
@@ -66,10 +66,10 @@ class EddySource:
             return str(partition_id())
         return f"{socket.gethostname()}-{os.getpid()}"
 
-    def begin(self, report: Report) -> Begun:
+    def begin(self, report: Report) -> TaskStart:
         """The router of a task; it profiles by itself."""
         last = _last.get((self.name, self.shard))
-        return Begun(self._told(last, report) or (last.router if last else self._new(report)))
+        return TaskStart(self._told(last, report) or (last.router if last else self._new(report)))
 
     def end(self, router: Router, report: Report) -> None:
         """Keep what was learned for the next task, and report it."""

@@ -14,7 +14,7 @@ from typing import Any
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric
-from querymesh.index.store.index_plan import HashPlan, Plan, plan_from_json
+from querymesh.index.store.index_plan import HashPlan, IndexPlan, plan_from_json
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.tuner import Tuner
@@ -47,26 +47,26 @@ class IndexSource:
                 plans[alias] = HashPlan(None, layouts.get(alias, ()))
         return Indices(fabric, tuner, plans, dict(told.frequencies))
 
-    def _told(self, report: JoinReport) -> Told:
+    def _told(self, report: JoinReport) -> IndexPlans:
         if self.channel is None:
-            return Told()
+            return IndexPlans()
         try:
             number = self.channel.state().index_number
-            return Told.from_json(self.channel.indices(number)) if number else Told()
+            return IndexPlans.from_json(self.channel.indices(number)) if number else IndexPlans()
         except (OSError, QueryMeshError) as problem:
             report.problems.append(f"indices are chosen anew: {problem}")
-            return Told()
+            return IndexPlans()
 
 
 @dataclass(frozen=True)
-class Told:
+class IndexPlans:
     """The plans that the driver hands out: by stream, and by shard and stream where they differ."""
 
-    common: Mapping[str, Plan] = field(default_factory=dict)
-    shards: Mapping[str, Mapping[str, Plan]] = field(default_factory=dict)
+    common: Mapping[str, IndexPlan] = field(default_factory=dict)
+    shards: Mapping[str, Mapping[str, IndexPlan]] = field(default_factory=dict)
     frequencies: Mapping[str, Mapping[Pattern, float]] = field(default_factory=dict)
 
-    def for_shard(self, shard: int) -> dict[str, Plan]:
+    def for_shard(self, shard: int) -> dict[str, IndexPlan]:
         """The plans of a shard's states."""
         return {**self.common, **self.shards.get(str(shard), {})}
 
@@ -85,7 +85,7 @@ class Told:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Told:
+    def from_json(cls, stored: Mapping[str, Any]) -> IndexPlans:
         """From plain data; raises QueryMeshError if that is none."""
         try:
             return cls(
@@ -100,7 +100,7 @@ class Told:
             raise QueryMeshError(f"the plans of the indices cannot be read: {problem!r}") from None
 
 
-def _plans(stored: Mapping[str, Any]) -> dict[str, Plan]:
+def _plans(stored: Mapping[str, Any]) -> dict[str, IndexPlan]:
     return {str(alias): plan_from_json(plan) for alias, plan in stored.items()}
 
 

@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.mesh.mesh import Mesh
-from querymesh.runtime.channel import Channel, State
+from querymesh.runtime.channel import Channel, ChannelState
 from querymesh.runtime.reports import Report
 
 K = TypeVar("K", bound=Hashable)
@@ -23,7 +23,7 @@ _KEPT_ROUTERS = 64
 _routers: OrderedDict[tuple[str, int], MeshRouter] = OrderedDict()
 
 
-class Begun(NamedTuple):
+class TaskStart(NamedTuple):
     """What a task begins with: its router, and how many of its rows it is to profile beside it.
 
     That is a share of them, how many at most, and whether the operators are timed meanwhile.
@@ -46,7 +46,7 @@ class RouterSource(Protocol):
     def seed(self) -> int:
         """Of all that is drawn."""
 
-    def begin(self, report: Report) -> Begun:
+    def begin(self, report: Report) -> TaskStart:
         """At the beginning of a task; what goes wrong is reported."""
 
     def end(self, router: Router, report: Report) -> None:
@@ -67,25 +67,25 @@ class MeshSource:
     learn_rows: int = 0
     seed: int = 0
 
-    def begin(self, report: Report) -> Begun:
+    def begin(self, report: Report) -> TaskStart:
         """The newest mesh there is, and what the driver asks to profile."""
         state = self.state(report)
         router = self.newest_router(state.version, report)
-        return Begun(router, *self.to_profile(state, report.batch))
+        return TaskStart(router, *self.to_profile(state, report.batch))
 
     def end(self, router: Router, report: Report) -> None:
         """A mesh is changed by the driver only."""
 
-    def state(self, report: Report) -> State:
+    def state(self, report: Report) -> ChannelState:
         """What the channel says; any mesh gives the same rows, so a channel that cannot be read is
         told and not raised."""
         if self.channel is None:
-            return State(0, False)
+            return ChannelState(0, False)
         try:
             return self.channel.state()
         except (OSError, QueryMeshError) as problem:
             report.problems.append(f"the folder of meshes cannot be read: {problem}")
-            return State(self._latest(), False)
+            return ChannelState(self._latest(), False)
 
     def newest_router(self, version: int, report: Report) -> MeshRouter:
         """The router of a version, or of the latest that can be read."""
@@ -106,7 +106,7 @@ class MeshSource:
 
         return remembered(_routers, (self.name, version), build, _KEPT_ROUTERS)
 
-    def to_profile(self, state: State, batch: int | None) -> tuple[float, float, bool]:
+    def to_profile(self, state: ChannelState, batch: int | None) -> tuple[float, float, bool]:
         """The share of its rows a task is to profile, how many at most, and whether timed."""
         if state.learning and self.learn_rows:
             return 1.0, self.learn_rows, True

@@ -19,7 +19,7 @@ SAMPLED_KEYS = 256
 
 
 @dataclass(frozen=True)
-class Telling:
+class PlannerSample:
     """What a planner wants to hear of; `keys` whether that includes the codes of join attributes.
     Picklable."""
 

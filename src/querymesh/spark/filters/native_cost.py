@@ -16,9 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from querymesh.arrays import Floats
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.spark.filters.native import native_sql
-from querymesh.stats.profile import Floats, Profile
+from querymesh.stats.profile import Profile
 
 SUMMED_ROWS = 20_000
 ROUNDS = 2

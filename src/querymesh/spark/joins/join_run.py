@@ -18,13 +18,13 @@ from querymesh.errors import MeshFileError, QueryMeshError, SchemaError, Unsuppo
 from querymesh.fabric.routers.make_eddy import CBR, EDDIES
 from querymesh.fabric.routers.routing import Routing
 from querymesh.index.tune.indexing import Indexing
-from querymesh.mesh.fit import as_single, fitting
+from querymesh.mesh.fit import as_single, check_fits
+from querymesh.mesh.hypercube import Hypercube
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.planning.planners import PLANNED, Aim
 from querymesh.optimize.shards.join_shards import join_cube, shard_count
-from querymesh.optimize.shards.shares import Hypercube
 from querymesh.optimize.train.training import Training
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
@@ -116,7 +116,7 @@ def run_join(
             live.planner = planner.follow(views, channels, cube) if streaming else planner.planner
         for alias, channel in channels.items() if planner is None else ():
             run, view = views[alias], join.views[alias]
-            if how.adaptation is not None or run.mesh.sample_rows == 0:
+            if how.adaptation is not None or not run.mesh.is_learned:
                 run.learn(setting_for(view, channel, run, how.training, how.adaptation))
         classifies = bool(channels) and how.policy == "mesh"
     laid, slots = shard_layout(
@@ -193,7 +193,7 @@ def given_mesh(mesh_or_query: JoinMesh | Mesh | Query, join: JoinQuery) -> JoinM
             f"{', '.join(join.aliases)}: train it again"
         )
     for alias in join.aliases:
-        fitting(mesh_or_query.meshes[alias], join.views[alias])
+        check_fits(mesh_or_query.meshes[alias], join.views[alias])
     return mesh_or_query
 
 
@@ -207,7 +207,7 @@ def _mesh_sources(
     """Where the tasks find the mesh of each stream."""
     sources = {}
     for alias, started in mesh.meshes.items():
-        learns = alias in channels and started.sample_rows == 0
+        learns = alias in channels and not started.is_learned
         rows = rows_to_learn_from(how.training, cube.shards) if learns else 0
         run = f"{name}/{alias}"
         sources[alias] = MeshSource(run, started, channels.get(alias), rows, how.training.seed)
@@ -290,7 +290,7 @@ def _channels(
     channels = {}
     for alias, live in views.items():
         view = join.views[alias]
-        learns = live.mesh.sample_rows == 0
+        learns = not live.mesh.is_learned
         if len(view.operators) < 2 or (not learns and how.adaptation is None):
             continue
         mesh = given.meshes[alias] if given is not None else None
@@ -299,7 +299,7 @@ def _channels(
         try:
             if learned := channel.open():
                 read = channel.read(learned, join.query)
-                live.versions.append((learned, fitting(read, view)))
+                live.versions.append((learned, check_fits(read, view)))
         except MeshFileError as problem:
             log.warning("the stream starts with the mesh it was given: %s", problem)
         except OSError as problem:

@@ -12,8 +12,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from querymesh.arrays import Ints
 from querymesh.errors import TrainingError, did_you_mean
-from querymesh.fabric.join.arrivals import Ints
 from querymesh.query.join import JoinQuery
 from querymesh.spark.inputs import Data
 from querymesh.spark.sample import whole_table

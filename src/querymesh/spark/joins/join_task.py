@@ -26,7 +26,7 @@ from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed, static_
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
 from querymesh.index.store.stem import Stem
-from querymesh.optimize.shards.shares import Hypercube
+from querymesh.mesh.hypercube import Hypercube
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.clock import NEVER, Clock
 from querymesh.runtime.join_report import JoinReport, StreamState
@@ -43,7 +43,7 @@ from querymesh.runtime.task.mesh_source import (
     query_id,
     remembered,
 )
-from querymesh.runtime.task.planner_sample import Telling
+from querymesh.runtime.task.planner_sample import PlannerSample
 from querymesh.spark.joins.layout import SHARD, SlotMap
 from querymesh.spark.joins.place import PLACE
 
@@ -82,7 +82,7 @@ class JoinTask:
     on_error: str = "raise"
     storing: Storing | None = None
     indexing: IndexSource = field(default_factory=IndexSource)
-    telling: Telling | None = None
+    telling: PlannerSample | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StructType
 
 from querymesh.errors import SchemaError, UnsupportedError, did_you_mean
-from querymesh.optimize.shards.shares import Hypercube
+from querymesh.mesh.hypercube import Hypercube
 
 STREAM = "stream"
 SHARD = "shard"

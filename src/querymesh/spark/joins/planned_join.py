@@ -15,13 +15,13 @@ from querymesh.fabric.join.join_fabric import static_stems
 from querymesh.fabric.join.view import own_conditions
 from querymesh.fabric.join.window_fill import rows_in_window
 from querymesh.fabric.profile.join_profile import SampledJoin, written_mesh
+from querymesh.mesh.hypercube import Hypercube
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.optimize.planning.orders import planned_mesh
 from querymesh.optimize.planning.own_order import OwnOrder
-from querymesh.optimize.planning.planner import Met, Planner, Round, Tried
+from querymesh.optimize.planning.planner import ConditionStats, PairStats, Planner, Round
 from querymesh.optimize.planning.planners import Aim, planner_for
 from querymesh.optimize.rate.rate_planner import RatePlanner
-from querymesh.optimize.shards.shares import Hypercube
 from querymesh.optimize.train.training import Training
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -29,7 +29,7 @@ from querymesh.runtime.channel import Channel
 from querymesh.runtime.loops.plan_loop import PlanLoop, PlanSettings
 from querymesh.runtime.loops.rounds import Rounds, met_pair, profiled, tried
 from querymesh.runtime.run import LiveRun
-from querymesh.runtime.task.planner_sample import Telling
+from querymesh.runtime.task.planner_sample import PlannerSample
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_sample import STRETCH, stretch_of_time
 from querymesh.spark.joins.join_train import static_inputs, timed_batch
@@ -48,7 +48,7 @@ class PlannedJoin:
     planner: Planner
     mesh: JoinMesh
     settings: PlanSettings
-    telling: Telling
+    telling: PlannerSample
     own: OwnOrder
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ def planned_join(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -
         planner,
         JoinMesh(join.query, meshes, rates),
         PlanSettings(how.training.sample_rows, budget),
-        Telling(planner.wants_keys),
+        PlannerSample(planner.wants_keys),
         own,
         {a: data[a] for a in join.aliases} if streaming else {},
     )
@@ -146,7 +146,9 @@ def sampled_round(sampled: SampledJoin, training: Training) -> Round:
         stored={alias: stem.rows for alias, stem in sampled.fabric.streams.items()},
         keys=keys,
         conditions={
-            (alias, index): Tried(*tried(index, profile), float(profile.cost_us[index - 1]) / 1e6)
+            (alias, index): ConditionStats(
+                *tried(index, profile), float(profile.cost_us[index - 1]) / 1e6
+            )
             for alias, profile in profiles.items()
             for index in own_conditions(join.views[alias])
             if tried(index, profile)[0]
@@ -174,8 +176,8 @@ def _passing(join: JoinQuery, alias: str, profile: Profile) -> tuple[float, floa
 
 def _met(
     join: JoinQuery, sampled: SampledJoin, profiles: Mapping[str, Profile]
-) -> dict[tuple[str, str], Met]:
-    found: dict[tuple[str, str], Met] = {}
+) -> dict[tuple[str, str], PairStats]:
+    found: dict[tuple[str, str], PairStats] = {}
     for alias, view in join.views.items():
         profile = profiles[alias]
         for operator in view.operators:
@@ -189,5 +191,5 @@ def _met(
             held = rows_in_window(join, operator.relation, stem, sampled.profiled[alias])
             cost_s = float(profile.cost_us[operator.index - 1]) / 1e6
             if asked > 0:
-                found[pair] = Met(round(asked), round(matches), held, asked * cost_s)
+                found[pair] = PairStats(round(asked), round(matches), held, asked * cost_s)
     return found

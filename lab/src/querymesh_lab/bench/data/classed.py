@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh_lab.bench.limits import Classes
+from querymesh.arrays import Bools, Ints
 
-Verdicts = npt.NDArray[np.bool_]
 Rates = Sequence[Sequence[float]]
 
 OPPOSITE: Rates = (
@@ -36,8 +34,8 @@ class Classed:
     """Rows, their true classes, and the verdict of each predicate on each row, by design."""
 
     table: pa.Table
-    classes: Classes
-    passes: Verdicts
+    classes: Ints
+    passes: Bools
 
     @property
     def rows(self) -> int:
@@ -49,7 +47,7 @@ class Classed:
         return Classed(self.table.slice(0, rows), self.classes[:rows], self.passes[:rows])
 
 
-def draw(rates: Rates, rows: int, rng: np.random.Generator) -> tuple[Classes, Verdicts]:
+def draw(rates: Rates, rows: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Classes in equal shares and random order, and independent verdicts within each class."""
     classes = rng.integers(0, len(rates), rows)
     passes = rng.random((rows, len(rates[0]))) < np.asarray(rates)[classes]
@@ -59,7 +57,7 @@ def draw(rates: Rates, rows: int, rng: np.random.Generator) -> tuple[Classes, Ve
 CHANNELS = ("atm", "branch", "call", "desk", "export", "forum", "guest", "hotline", "import")
 
 
-def describing_columns(classes: Classes, rng: np.random.Generator) -> dict[str, pa.Array]:
+def describing_columns(classes: Ints, rng: np.random.Generator) -> dict[str, pa.Array]:
     """What a classifier can look at: a channel that tells the class, and three that tell nothing.
 
     Several channels belong to each class, in no order that sorting would reveal.

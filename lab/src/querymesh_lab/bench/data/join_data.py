@@ -21,16 +21,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh_lab.bench.joins.join_shapes import SHAPES, Shape
 
 START_MS = 1_700_000_000_000
 GROUP_MEMBERS = 2.0
 """Linked rows of one stream in a group and window, in the kinds where the stream is not rare."""
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import querymesh as qm
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.profile.calibrate import calibrate
@@ -24,10 +25,8 @@ from querymesh.spark.filters.native_cost import native_costs_us
 from querymesh.stats.profile import Profile, Route, route_text
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.data.classed import Verdicts
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.limits import (
-    Classes,
     Effort,
     Limits,
     counted,
@@ -52,8 +51,8 @@ class Question:
     table: pa.Table
     functions: Mapping[str, Predicate] = field(default_factory=dict)
     engine: str = "fabric"
-    classes: Classes | None = None
-    passes: Verdicts | None = None
+    classes: Ints | None = None
+    passes: Bools | None = None
 
 
 @dataclass

@@ -19,14 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import querymesh as qm
+from querymesh.arrays import Bools, Ints
 from querymesh.optimize.routes.best_route import exact_route
 from querymesh.query.predicate.predicate import Predicate
-from querymesh.stats.profile import Ints, Profile, survivors
+from querymesh.stats.profile import Profile, survivors
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.data.classed import Classed, Verdicts, describing_columns
+from querymesh_lab.bench.data.classed import Classed, describing_columns
 from querymesh_lab.bench.filters.contest import Question, prepare
 from querymesh_lab.bench.finding import Finding
-from querymesh_lab.bench.limits import Classes
 
 CASE = "correlated"
 RELATION = "Readings"
@@ -57,7 +57,7 @@ def pooled(rows: int, seed: int = 0) -> Classed:
 DESIGNS: dict[str, Callable[[int], Classed]] = {"marginals": marginals, "pooled": pooled}
 
 
-def _readings(classes: Classes, passes: Verdicts, rng: np.random.Generator) -> Classed:
+def _readings(classes: Ints, passes: Bools, rng: np.random.Generator) -> Classed:
     """A code per condition that says whether it holds, but not to a classifier's threshold."""
     columns = describing_columns(classes, rng)
     pool = rng.integers(0, 1 << 40, 4096)
@@ -136,7 +136,7 @@ def marginal_order_evaluations(profile: Profile) -> float:
     return float(profile.arriving(route).sum(axis=1).mean())
 
 
-def by_class_marginals(profile: Profile, classes: Classes) -> float:
+def by_class_marginals(profile: Profile, classes: Ints) -> float:
     """The same with the classes known: what is left to lose when only correlation is ignored."""
     rows = [np.flatnonzero(classes == label) for label in np.unique(classes)]
     total = sum(len(own) * marginal_order_evaluations(profile.take(own)) for own in rows)

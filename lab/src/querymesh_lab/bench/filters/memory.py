@@ -20,7 +20,7 @@ from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.operators import MOST_ROWS
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
-from querymesh.optimize.train.describe import untrained_mesh
+from querymesh.mesh.mesh import written_order
 from querymesh.query.parse.query import query
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.finding import Finding
@@ -84,7 +84,7 @@ def child(batches: int, fan_out: int) -> None:
     schema = _batch(rng, 0).schema
     bound = asked.bind({"Source": schema, "Known": table.schema})
     names = tuple(operator.name for operator in bound.operators)
-    router = MeshRouter(untrained_mesh(asked, names, bound.precedence))
+    router = MeshRouter(written_order(asked, names, bound.precedence))
     fabric = Fabric(bound, make_tables(bound, {"t": table}))
     list(fabric.run(_batch(rng, 0).slice(0, 10), router))
     _forget_peak()

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from querymesh.optimize.train.training import known_name
+from querymesh.options import check_name
 from querymesh.spark.session import local_session
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.filters import (
@@ -42,7 +42,7 @@ def run_where(
     """Run the cases one after the other; each row says claim, target, value and how it was had."""
     chosen = cases or list(CASES)
     for name in chosen:
-        known_name("case", name, tuple(CASES))
+        check_name("case", name, tuple(CASES))
     bench = Bench(local_session(2, "querymesh bench where"), quick, log)
     command = "querymesh bench where" + (" --quick" if quick else "")
     rows = []

@@ -20,8 +20,8 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
-from querymesh.index.store.codes import Ints
-from querymesh.index.store.index_plan import BitPlan, HashPlan, Plan
+from querymesh.arrays import Ints
+from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern, Request
 from querymesh.index.store.stem import Stem
@@ -85,7 +85,7 @@ def _finding(burden: Burden, rounds: int) -> Finding:
     for each in (tuner, bits):
         each.see({"s": load})
     chosen = "bits" if isinstance(tuner.plans["s"], BitPlan) else "hash"
-    plans: dict[str, Plan] = {"hash": HashPlan(), "bits": bits.plans["s"]}
+    plans: dict[str, IndexPlan] = {"hash": HashPlan(), "bits": bits.plans["s"]}
     took: dict[str, list[Kept]] = {name: [] for name in plans}
     for _ in range(rounds):
         for name, plan in plans.items():
@@ -117,7 +117,7 @@ def _load(burden: Burden) -> Load:
     return Load(requests, burden.batch * BATCHES, burden.window, max(burden.window // 4, 1))
 
 
-def _kept(burden: Burden, plan: Plan) -> Kept:
+def _kept(burden: Burden, plan: IndexPlan) -> Kept:
     rng = np.random.default_rng(burden.patterns)
     stem = Stem(plan=plan)
     batches = list(_batches(burden, rng))

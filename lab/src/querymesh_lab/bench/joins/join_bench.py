@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from querymesh.optimize.train.training import known_name
+from querymesh.options import check_name
 from querymesh.report.text.figures import table
 from querymesh.spark.session import local_session
 from querymesh_lab.bench.case import Bench
@@ -98,9 +98,9 @@ def run_join(
     longer = [long_form(design) for design in DESIGNS if design.rare]
     names = [design.name for design in (*DESIGNS, *longer)]
     for name in cases or ():
-        known_name("case", name, tuple(names))
+        check_name("case", name, tuple(names))
     for name in contestants or ():
-        known_name("contestant", name, CONTESTANTS)
+        check_name("contestant", name, CONTESTANTS)
     asked = contestants or [name for name in CONTESTANTS if not (quick and name in FLINK)]
     bench = Bench(local_session(CORES, "querymesh bench join", memory="4g"), quick, log)
     command = "querymesh bench join" + (" --quick" if quick else "")

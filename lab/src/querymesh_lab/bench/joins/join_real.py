@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.profile.calibrate_join import overheads_for
 from querymesh.fabric.profile.join_profile import SampledJoin, written_mesh
 from querymesh.mesh.mesh import Mesh
@@ -54,7 +54,6 @@ SAMPLED = 0.25
 
 PROFILED = 2000
 MESH, SINGLE = "mesh", "single"
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -182,13 +181,13 @@ class _Answers:
 
     question: Question
     join: JoinQuery
-    expected: Ids
+    expected: Ints
     last: dict[str, CoreRun] = field(default_factory=dict)
     clock_s: float = 0.0
 
     def run(self, name: str, meshes: Mapping[str, Mesh]) -> int:
         """One run; its answer must be DuckDB's."""
-        parts: list[Ids] = []
+        parts: list[Ints] = []
         streams = as_batches(self.question.streams)
 
         def sink(batch: pa.RecordBatch) -> None:
@@ -276,7 +275,7 @@ def learned(question: Question, join: JoinQuery) -> dict[str, dict[str, Mesh]]:
     return made
 
 
-def duckdb_ids(question: Question) -> Ids:
+def duckdb_ids(question: Question) -> Ints:
     """The ids of the exact result, sorted."""
     import duckdb
 
@@ -290,6 +289,6 @@ def duckdb_ids(question: Question) -> Ids:
     return in_order_of_ids(np.stack([np.asarray(found[key], np.int64) for key in found], axis=1))
 
 
-def in_order_of_ids(ids: Ids) -> Ids:
+def in_order_of_ids(ids: Ints) -> Ints:
     """Rows of ids, sorted, so that equal bags are equal arrays."""
     return ids[np.lexsort(ids.T[::-1])]

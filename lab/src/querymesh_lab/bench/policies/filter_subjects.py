@@ -14,6 +14,7 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Bools, Ints
 from querymesh.cost.route_time import WINDOW
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.lookup_table import LookupTable
@@ -25,12 +26,12 @@ from querymesh.query.model import BoundQuery, Query
 from querymesh.query.parse.query import query
 from querymesh.stats.profile import Profile
 from querymesh_lab.bench.data import csic, kdd, lines, messages
-from querymesh_lab.bench.data.classed import OPPOSITE, UNIFORM, Classed, Verdicts
+from querymesh_lab.bench.data.classed import OPPOSITE, UNIFORM, Classed
 from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.filters import correlated
 from querymesh_lab.bench.filters.contest import steady_profile
 from querymesh_lab.bench.filters.real_data import data_folder
-from querymesh_lab.bench.limits import Classes, counted, designed_profile, limits
+from querymesh_lab.bench.limits import counted, designed_profile, limits
 from querymesh_lab.bench.policies.race import Bounds, Case, Done, Maker, View, answer_of
 
 SAMPLE = Training().sample_rows
@@ -49,8 +50,8 @@ class Source:
     relation: str
     table: pa.Table
     partners: Mapping[str, pa.Table] = field(default_factory=dict)
-    classes: Classes | None = None
-    passes: Verdicts | None = None
+    classes: Ints | None = None
+    passes: Bools | None = None
     sample: pa.Table | None = None
     kind: str = "filters"
 

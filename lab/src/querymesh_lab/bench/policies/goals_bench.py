@@ -39,7 +39,8 @@ from querymesh.optimize.chart.charting import Charting
 from querymesh.optimize.rate.goals import MostBy
 from querymesh.optimize.rate.rate_planner import RatePlanner
 from querymesh.optimize.routes.index_ties import with_fewer_indices
-from querymesh.optimize.train.training import Training, known_name
+from querymesh.optimize.train.training import Training
+from querymesh.options import check_name
 from querymesh.report.text.figures import table
 from querymesh.spark.joins.planned_join import sampled_round
 from querymesh.spark.run import AUTO_IS
@@ -279,7 +280,7 @@ class Contest:
 def run_goals(quick: bool, cases: list[str] | None, log: Log) -> list[dict[str, Any]]:
     """A row for each case and policy."""
     for name in cases or ():
-        known_name("case", name, tuple(_DESIGNS))
+        check_name("case", name, tuple(_DESIGNS))
     command = "querymesh bench goals" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
     for name in cases or _DESIGNS:

@@ -33,7 +33,7 @@ from querymesh.runtime.join_report import JoinReport, StreamState
 from querymesh.runtime.loops.rounds import Rounds
 from querymesh.runtime.reports import Report
 from querymesh.runtime.task.join_profiling import ViewProfiling
-from querymesh.runtime.task.planner_sample import Telling
+from querymesh.runtime.task.planner_sample import PlannerSample
 
 MakePlanner = Callable[[JoinQuery], Planner]
 
@@ -72,7 +72,7 @@ class PlannedSteps:
             share = self._allowance.now
             ViewProfiling(fabric, alias, "raise", view, self._rng, share, MOST).see(arrived)
             self._report.arrived[alias] = len(arrived)
-        Telling(self.planner.wants_keys).tell(fabric, arrivals, stored, self._report)
+        PlannerSample(self.planner.wants_keys).tell(fabric, arrivals, stored, self._report)
 
     def ended(self, fabric: JoinFabric, metrics: Mapping[str, Metrics]) -> None:
         """Make a round of the step, and tell the planner."""

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from querymesh.fabric.routers.make_eddy import CBR, EDDY
 from querymesh.fabric.routers.routing import PAPER, Routing
-from querymesh.optimize.train.training import known_name
+from querymesh.options import check_name
 from querymesh.report.text.figures import UNKNOWN, table
 from querymesh_lab.bench.measure import Log
 from querymesh_lab.bench.policies import filter_subjects as policies_filters
@@ -80,7 +80,7 @@ def run_policies(
     """A row for each case and policy. `more` are cases that this layer does not know."""
     known = {**CASES, **(more or {})}
     for name in cases or ():
-        known_name("case", name, tuple(known))
+        check_name("case", name, tuple(known))
     command = "querymesh bench policies" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
     for name in cases or known:

@@ -14,8 +14,8 @@ from itertools import permutations
 
 import numpy as np
 
-from querymesh.fabric.core.router import Heard, Router
-from querymesh.fabric.core.ruster import Ruster, Window
+from querymesh.fabric.core.router import Router, VisitListener
+from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.query.model import BoundQuery, Probe
@@ -41,7 +41,7 @@ class OrderRouter(Router):
         self._passed: dict[tuple[Ahead, int], float] = {}
         self._steps = 0
 
-    def rusters(self, window: Window) -> list[Ruster]:
+    def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """All tuples on the best order, but the first one on the order whose turn it is."""
         best, tried = self.routes()[0], self._orders[self._steps % len(self._orders)]
         self._steps += 1
@@ -63,7 +63,7 @@ class OrderRouter(Router):
             ahead -= {index}
         return made
 
-    def hear(self, before: Ruster, chosen: Ruster) -> Heard:
+    def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen to how many tuples a probe makes."""
         ahead = frozenset(k for k in chosen.token.stack if isinstance(k, int))
         return _Passed(self, ahead, chosen.token.top)
@@ -74,7 +74,7 @@ class OrderRouter(Router):
         self._passed[ahead, index] = MEMORY * known + (1 - MEMORY) * passed
 
 
-class _Passed(Heard):
+class _Passed(VisitListener):
     def __init__(self, router: OrderRouter, ahead: Ahead, index: int) -> None:
         self._router, self._ahead, self._index = router, ahead, index
 

@@ -25,7 +25,7 @@ import numpy as np
 from querymesh.cost.index_cost import Prices
 from querymesh.fabric.join.indices import Indices, attributes_of, repeats_of
 from querymesh.fabric.join.join_fabric import JoinFabric
-from querymesh.index.store.index_plan import Plan
+from querymesh.index.store.index_plan import IndexPlan
 from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.prices import IndexPrices
 from querymesh.index.tune.tuner import Load, Tuner
@@ -117,7 +117,7 @@ class Course:
     whole: dict[str, Load]
     limit_seconds: float
 
-    def plans(self, contender: Contender) -> dict[str, Plan]:
+    def plans(self, contender: Contender) -> dict[str, IndexPlan]:
         """The best indices for the training stream, of the contender's kind."""
         settings = replace(contender.settings, first=1, steps=1, assessment="sria")
         tuner = Tuner(contender.kind, attributes_of(self.join), settings, lambda: PRICES)

@@ -26,12 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.errors import QueryMeshError
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 
-Ints = npt.NDArray[np.int64]
 Matrix = tuple[tuple[float, ...], ...]
 
 SOURCE = "S"

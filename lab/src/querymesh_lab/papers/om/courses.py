@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from querymesh.arrays import Floats
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.filters.real_data import DATA, data_folder
 from querymesh_lab.papers.claim import Claim, Result
@@ -16,7 +17,6 @@ from querymesh_lab.papers.om.om_data import (
     Alone,
     Conversations,
     Course,
-    Floats,
     course,
     stretch,
 )

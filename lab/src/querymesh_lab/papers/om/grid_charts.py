@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from querymesh.optimize.chart.chart import Chart, Costing, Dimension, Floats, fidelity
+from querymesh.arrays import Floats
+from querymesh.optimize.chart.chart import Chart, Costing, Dimension, fidelity
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.regular import DenseChart
 from querymesh_lab.bench.case import Bench

@@ -27,13 +27,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.errors import QueryMeshError
 from querymesh.stats.round_estimates import round_numbers
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 GAPS = "traces/dec-pkt-1-udp.interarrivals.txt.gz"
 STRETCHES = 6

@@ -21,10 +21,11 @@ from itertools import combinations
 
 import numpy as np
 
+from querymesh.arrays import Floats, Ints
 from querymesh.cost.utility import Statistics, plan_costs, utility
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.candidates import (
-    Shape,
+    QueryShape,
     StreamJoin,
     StreamProjection,
     StreamSelection,
@@ -36,7 +37,7 @@ from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS
 from querymesh.optimize.chart.scheduling import QueryRounds
 from querymesh.stats.histogram import JoinSelectivity
 from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS, RoundEstimates
-from querymesh_lab.papers.om.om_data import WINDOW_S, Course, Floats, Ints
+from querymesh_lab.papers.om.om_data import WINDOW_S, Course
 
 EQUALITY_TPR, PROJECTION_TPR, JOIN_TPR = 400e3, 500e3, 3e3
 """Of § 5.1, tuples a second."""
@@ -52,7 +53,7 @@ def q1(
     course: Course, k: int = DEFAULT_PARTITIONS, keeps: float = KEEPS, adaptive: bool = False
 ) -> ChartedQuery:
     """Table 2's Q1: SELECT src_host, dest_host FROM TCP WHERE dest_host = 2."""
-    shape = Shape(
+    shape = QueryShape(
         (SINGLE,),
         selections=(StreamSelection("dest_host = 2", SINGLE, EQUALITY_TPR),),
         projections=(StreamProjection(SINGLE, PROJECTION_TPR, keeps),),
@@ -73,7 +74,7 @@ def q2(course: Course, k: int = DEFAULT_PARTITIONS, adaptive: bool = False) -> C
     selectivities = {
         join.name: float(course.join_selectivities(*join.streams).mean()) for join in joins
     }
-    shape = Shape(streams, joins=joins)
+    shape = QueryShape(streams, joins=joins)
     return ChartedQuery(shape, WINDOW_S, _ranges(course), selectivities, k=k, adaptive=adaptive)
 
 

@@ -30,13 +30,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh_lab.papers.qm.ten_way import (
     PARTITIONS,
     UNIFORM_VALUES,
     Distribution,
-    Ints,
     draw,
     meeting_chance,
 )

@@ -36,14 +36,13 @@ from math import exp, factorial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 
-Ints = npt.NDArray[np.int64]
 Distribution = Literal["poisson", "uniform"]
 
 PARTITIONS = 3

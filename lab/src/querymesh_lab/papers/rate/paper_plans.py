@@ -18,16 +18,16 @@ from dataclasses import dataclass
 
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.join_plans import plans
-from querymesh.optimize.rate.stream_query import Predicate, RateQuery
+from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery
 from querymesh.optimize.rate.trees import Source, Tree, text
 
 SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
 MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
 PREDICATES = (
-    Predicate("A", "B", 2e-3),
-    Predicate("A", "C", 5e-3, handling_s=0.005),
-    Predicate("B", "D", 1e-4),
-    Predicate("D", "E", 1e-5),
+    JoinPredicate("A", "B", 2e-3),
+    JoinPredicate("A", "C", 5e-3, handling_s=0.005),
+    JoinPredicate("B", "D", 1e-4),
+    JoinPredicate("D", "E", 1e-5),
 )
 HANDLING_S = 0.00375
 
@@ -84,7 +84,7 @@ def paper_query(delays_s: Mapping[str, float], scale: Scale | None = None) -> Ra
         for name, delay_s in delays_s.items()
     )
     joined = tuple(
-        Predicate(
+        JoinPredicate(
             each.left,
             each.right,
             each.selectivity * scale.fewer,

@@ -11,13 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Floats
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
 from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree, sources
-
-Floats = npt.NDArray[np.float64]
 
 TIME, SIDE = "ts", "side"
 EPOCH_US = 1_700_000_000_000_000

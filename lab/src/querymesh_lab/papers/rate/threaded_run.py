@@ -26,12 +26,12 @@ from time import perf_counter, sleep
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from querymesh.arrays import Floats
 from querymesh.optimize.rate.curves import Curve
 from querymesh.optimize.rate.stream_query import RateQuery
 from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree
@@ -40,8 +40,6 @@ from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query as parsed
 from querymesh.spark.joins.join_tree import join_tree
 from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, Plan, Rows, below
-
-Floats = npt.NDArray[np.float64]
 
 _POLL_S = 0.02
 _MOST_ROWS = 200_000

@@ -1,0 +1,39 @@
+"""Checks of options that people set: each raises an `OptionError` that names the option."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+
+from querymesh.errors import OptionError, did_you_mean
+
+
+def check_name(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not known, listing those that are.
+
+    >>> check_name("engine", "fabrik", ["fabric"])
+    Traceback (most recent call last):
+    querymesh.errors.OptionError: unknown engine 'fabrik': did you mean 'fabric'? Known: fabric
+    """
+    if not isinstance(name, str) or name not in known:
+        raise OptionError(f"unknown {what} {name!r}: {did_you_mean(str(name), known)}")
+
+
+def check_kind(what: str, value: object, kind: type) -> None:
+    """Refuse a value that is no instance of a class of ours."""
+    if not isinstance(value, kind):
+        raise OptionError(f"{what} is a querymesh.{kind.__name__}, not {type(value).__name__}")
+
+
+def check_at_least(options: object, names: Iterable[str], least: float) -> None:
+    """Refuse attributes of an object of options that are below a number, or no number."""
+    for name in names:
+        value = getattr(options, name)
+        if not least <= value < math.inf:
+            raise OptionError(f"{name} is at least {least}, not {value}")
+
+
+def check_share(what: str, value: float) -> None:
+    """Refuse what is no share of something: it lies above 0 and is at most 1."""
+    if not 0 < value <= 1:
+        raise OptionError(f"{what} is a share, above 0 and at most 1, not {value}")
