@@ -34,7 +34,7 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     mesh = trained(OPPOSITE, cost=1.0)
     checkpoint = str(tmp_path / "checkpoint")
     out = qm.run(mesh, files.stream(spark), checkpoint=checkpoint)
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     drained(out, tmp_path)
 
     assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
@@ -48,7 +48,7 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     assert max(of_oracle[22:]) < 1.1, "back within ten batches"
     spent = sum(batch.profile_evaluations for batch in batches)
     assert 0 < spent <= 0.01 * sum(batch.evaluations for batch in batches)
-    assert live.metrics.profile_evaluations == spent
+    assert live.counts.profile_evaluations == spent
 
     assert 1 <= len(live.switches) <= 2
     switch = live.switches[0]
@@ -62,7 +62,7 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
         files.add(passes)
     again = qm.run(mesh, files.stream(spark), checkpoint=checkpoint)
     drained(again, tmp_path)
-    later = qm.metrics(again)
+    later = qm.inspect(again)
     assert later.batches[-1].versions == {live.versions[-1][0]}, "what was learned is kept"
     assert later.batches[-1].evaluations < 1.1 * files.oracle[-1]
     assert results(spark, tmp_path) == files.expected()
@@ -70,14 +70,14 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
 
 def evaluations_of_oracle(out, files):
     """By micro-batch, what was evaluated over what the oracle would."""
-    batches = zip(qm.metrics(out).batches, files.oracle, strict=True)
+    batches = zip(qm.inspect(out).batches, files.oracle, strict=True)
     return [batch.evaluations / oracle for batch, oracle in batches]
 
 
 def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path):
     """Twelve thousand rows, where a mesh may take ten batches."""
     files = Files(tmp_path / "in", [OPPOSITE] * 4 + [SWAPPED] * 4)
-    routing = qm.Routing(trial_by="calls", chunk=1000, apart=False)
+    routing = qm.policies.Routing(trial_by="calls", chunk=1000, apart=False)
     how = {"policy": "cbr", "routing": routing, "checkpoint": str(tmp_path / "checkpoint")}
     out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
     drained(out, tmp_path)
@@ -106,11 +106,11 @@ def test_an_eddy_follows_what_changes_for_all_tuples(spark, tmp_path):
 def test_on_stationary_data_adapting_costs_less_than_a_hundredth(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 16, rows=4000)
     out = qm.run(trained(OPPOSITE), files.stream(spark))
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
     assert live.switches == []
-    metrics = live.metrics
+    metrics = live.counts
     assert 0 < metrics.profile_evaluations < 0.01 * metrics.evaluations
     assert metrics.evaluations + metrics.profile_evaluations < 1.01 * sum(files.oracle) * 1.005
 
@@ -118,9 +118,9 @@ def test_on_stationary_data_adapting_costs_less_than_a_hundredth(spark, tmp_path
 def test_an_untrained_stream_goes_on_adapting(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 8 + [SWAPPED] * 10)
     out = files.stream(spark).transform(
-        qm.where(*conditions(cost=1.0), training=qm.Training(sample_rows=600))
+        qm.where(*conditions(cost=1.0), training=qm.policies.Training(sample_rows=600))
     )
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
     assert [version for version, _ in live.versions][:3] == [0, 1, 2]
@@ -135,7 +135,7 @@ def test_a_learner_in_trouble_does_not_disturb_the_query(spark, tmp_path, caplog
         trained(OPPOSITE, cost=1.0),
         files.stream(spark),
         checkpoint=str(checkpoint),
-        adapt=qm.Adaptation(budget=1.0),
+        adapt=qm.policies.Adaptation(budget=1.0),
     )
 
     def write(batch, number):
@@ -151,7 +151,7 @@ def test_a_learner_in_trouble_does_not_disturb_the_query(spark, tmp_path, caplog
     )
     assert running.awaitTermination(120)
     assert results(spark, tmp_path) == files.expected()
-    assert qm.metrics(out).switches == []
+    assert qm.inspect(out).switches == []
     assert not checkpoint.exists()
     assert caplog.text.count("the query goes on with the mesh it has") == 1, "said once"
 
@@ -175,10 +175,10 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
     mesh = qm.train(query, first.filter(is_even(first["x"])))
     routes = [tuple(sorted(route, key=lambda k: (k != 1, route.index(k)))) for route in mesh.routes]
     mesh = type(mesh)(**{**vars(mesh), "routes": tuple(routes)})
-    out = qm.run(mesh, files.stream(spark), adapt=qm.Adaptation(budget=1.0))
+    out = qm.run(mesh, files.stream(spark), adapt=qm.policies.Adaptation(budget=1.0))
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
-    problems = qm.metrics(out).problems
+    problems = qm.inspect(out).problems
     assert any("rows could not be profiled" in problem for problem in problems)
     assert all("after=" in problem for problem in problems)
 
@@ -191,7 +191,7 @@ def test_a_damaged_mesh_in_the_folder_does_not_stop_the_query(spark, tmp_path):
     (folder / "mesh-000001.json").write_text("{")
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     assert any("mesh-000001.json" in problem for problem in live.problems)
     assert {version for batch in live.batches for version in batch.versions} == {0}
 
@@ -204,7 +204,7 @@ def test_a_checkpoint_that_cannot_hold_meshes_is_named_or_done_without(spark, tm
     qm.run(mesh, files.stream(spark), checkpoint=below)
     assert "does not adapt" in caplog.text
     with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
-        qm.run(mesh, files.stream(spark), checkpoint=below, adapt=qm.Adaptation())
+        qm.run(mesh, files.stream(spark), checkpoint=below, adapt=qm.policies.Adaptation())
     with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
         qm.run(mesh.query, files.stream(spark), checkpoint=below)
 
@@ -220,7 +220,7 @@ def test_a_frame_written_to_two_sinks_keeps_their_batches_apart(spark, tmp_path)
             .start()
         )
         assert running.awaitTermination(60)
-    batches = qm.metrics(out).batches
+    batches = qm.inspect(out).batches
     assert [(batch.batch_id, batch.rows_in) for batch in batches] == [(0, 500), (1, 500)] * 2
     assert len({batch.query_id for batch in batches}) == 2
 
@@ -229,18 +229,18 @@ def test_adaptation_can_be_turned_off_and_is_not_for_the_native_engine(spark, tm
     files = Files(tmp_path / "in", [OPPOSITE], rows=100)
     stream = files.stream(spark)
     mesh = trained(OPPOSITE, cost=1.0)
-    still = qm.metrics(qm.run(mesh, stream, adapt=False))
+    still = qm.inspect(qm.run(mesh, stream, adapt=False))
     assert still.engine == "fabric"
     sample = pq.read_table(files.folder / "part-000.parquet")
     sql = qm.train(qm.query(f"SELECT * FROM input WHERE {PLAIN}"), sample)
-    assert qm.metrics(qm.run(sql, stream)).engine == "native"
-    assert qm.metrics(qm.run(sql, stream, adapt=qm.Adaptation())).engine == "fabric"
+    assert qm.inspect(qm.run(sql, stream)).engine == "native"
+    assert qm.inspect(qm.run(sql, stream, adapt=qm.policies.Adaptation())).engine == "fabric"
     with pytest.raises(qm.UnsupportedError, match="cannot adapt"):
-        qm.run(sql, stream, engine="native", adapt=qm.Adaptation())
+        qm.run(sql, stream, engine="native", adapt=qm.policies.Adaptation())
     with pytest.raises(qm.QueryMeshError, match=r"True, False or a querymesh\.Adaptation"):
         qm.run(sql, stream, adapt=0.01)
     with pytest.raises(qm.UnsupportedError, match="cannot be opened for meshes"):
-        qm.run(mesh, stream, checkpoint="dbfs:/somewhere", adapt=qm.Adaptation())
+        qm.run(mesh, stream, checkpoint="dbfs:/somewhere", adapt=qm.policies.Adaptation())
 
 
 def test_where_no_folder_can_be_shared_a_trained_stream_runs_without_adapting(

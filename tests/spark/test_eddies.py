@@ -22,7 +22,7 @@ from querymesh.runtime.task.eddy_source import EddySource
 from simulated_stream import OPPOSITE
 from window_cases import MOST_ROWS, case_of
 
-QUICK = qm.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
+QUICK = qm.policies.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
 LOOK_UP = """SELECT s.id, s.a, t.region, t.weight FROM Src s, Sectors t
              WHERE s.g = t.g AND is_even(s.a) AND t.weight < s.a AND s.ok"""
@@ -48,7 +48,7 @@ def where(policy, **how):
 def drained(out, tmp_path, name="out"):
     writer = out.writeStream.format("parquet").option("path", str(tmp_path / name))
     to_end(writer, tmp_path / "checkpoint")
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     assert live.wait_until_learned(30)
     return live
 
@@ -64,11 +64,11 @@ def router_files(tmp_path):
 @each_policy
 def test_a_batch_is_filtered_without_any_training(spark, people, policy):
     out = people.transform(where(policy, routing=QUICK))
-    live = qm.metrics(out)
-    assert live.metrics.evaluations == 0, "no sample was looked at"
+    live = qm.inspect(out)
+    assert live.counts.evaluations == 0, "no sample was looked at"
     assert live.router.routing_calls == {}
     assert as_multiset(out.toArrow()) == as_multiset(people.filter(PLAIN).toArrow())
-    metrics = live.metrics
+    metrics = live.counts
     assert metrics.rows_in == 4000
     assert live.engine == "fabric"
     assert metrics.profiled_rows == 0
@@ -90,7 +90,7 @@ def test_look_ups_give_what_the_mesh_gives(spark, people, policy):
     mesh = qm.run(query, inputs, policy="single")
     out = qm.run(query, inputs, policy=policy, routing=QUICK)
     assert as_multiset(out.toArrow()) == as_multiset(mesh.toArrow())
-    assert qm.metrics(out).routing_calls > 0
+    assert qm.inspect(out).routing_calls > 0
 
 
 def test_only_the_columns_an_eddy_needs_are_sent(people):
@@ -128,7 +128,7 @@ def test_a_stream_learns_on_and_a_restart_goes_on(spark, tmp_path, policy):
 
     files.add(OPPOSITE, 3000)
     again = run()
-    taken_up = qm.metrics(again).router
+    taken_up = qm.inspect(again).router
     assert taken_up.estimates.overall == before.estimates.overall
     assert taken_up.events == before.events
     live = drained(again, tmp_path)
@@ -208,7 +208,7 @@ def test_a_join_of_streams_gives_what_duckdb_gives_and_goes_on(spark, tmp_path):
     known = {alias: view.router for alias, view in first.live.views.items()}
     assert all(router.estimates.seen for router in known.values())
     assert first.live.routing_calls == sum(batch.routing_calls for batch in first.live.batches) > 0
-    assert first.live.metrics.routing_calls == first.live.routing_calls
+    assert first.live.counts.routing_calls == first.live.routing_calls
     assert first.live.progress()["querymesh"]["routingCalls"] == first.live.routing_calls
 
     feed.add(**{n: random_rows(rng, 150, 3, start=9, first_id=450) for n in "ABC"})
@@ -235,7 +235,7 @@ def test_a_trained_mesh_gives_its_query_only(spark, people, policy):
     query = qm.query(f"SELECT id FROM P WHERE {PLAIN}")
     mesh = qm.train(query, people, policy="single")
     out = qm.run(mesh, {"P": people}, policy=policy)
-    assert qm.metrics(out).engine == "fabric", "although all of it is SQL"
+    assert qm.inspect(out).engine == "fabric", "although all of it is SQL"
     assert as_multiset(out.toArrow()) == as_multiset(people.filter(PLAIN).select("id").toArrow())
 
 
@@ -244,13 +244,13 @@ def test_what_these_policies_cannot_do_is_refused_with_the_remedy(spark, people)
     with pytest.raises(qm.UnsupportedError, match="use engine='fabric' or 'auto'"):
         qm.run(query, people, policy="cbr", engine="native")
     with pytest.raises(qm.UnsupportedError, match="run each by itself"):
-        qm.run([query, query], people, policy="eddy")
+        qm.run_all([query, query], people, policy="eddy")
     with pytest.raises(qm.QueryMeshError, match="give policy='cbr', or leave routing= out"):
-        qm.run(query, people, routing=qm.Routing())
+        qm.run(query, people, routing=qm.policies.Routing())
     with pytest.raises(qm.QueryMeshError, match=r"routing is a querymesh\.Routing, not dict"):
         qm.run(query, people, policy="cbr", routing={"chunk": 1})
     with pytest.raises(qm.QueryMeshError, match="adapt= says how a mesh adapts"):
-        qm.run(query, people, policy="eddy", adapt=qm.Adaptation())
+        qm.run(query, people, policy="eddy", adapt=qm.policies.Adaptation())
     with pytest.raises(qm.TrainingError, match="learns while it runs"):
         qm.train(query, people, policy="cbr")
     with pytest.raises(qm.QueryMeshError, match="did you mean 'eddy'"):

@@ -114,7 +114,7 @@ def test_a_join_runs_in_a_pool_as_well_and_gives_the_same(spark, tmp_path):
         feed.add(**{n: random_rows(rng, 20, 1.0, number, 20 * number) for n in "AB"})
     found: Counter = Counter()
     checkpoint = str(tmp_path / "checkpoint")
-    out = qm.run(query_of(PAIR), feed.streams(), delay="0 seconds", checkpoint=checkpoint)
+    out = qm.run(query_of(PAIR), feed.streams(), watermark="0 seconds", checkpoint=checkpoint)
     writer = (
         out.writeStream.foreachBatch(lambda b, _: found.update(map(tuple, b.collect())))
         .option("checkpointLocation", checkpoint)

@@ -329,7 +329,7 @@ ROUTING = {
 def routings():
     """Any of them together."""
     chosen = {name: st.sampled_from(values) for name, values in ROUTING.items()}
-    return st.fixed_dictionaries(chosen).map(lambda settings: qm.Routing(**settings))
+    return st.fixed_dictionaries(chosen).map(lambda settings: qm.policies.Routing(**settings))
 
 
 def in_batches(table: pa.Table, size: int):

@@ -315,7 +315,7 @@ def random_eddy(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -
     Any column may be a classifier attribute of cbr, so it needs all of them.
     """
     policy = EDDY if pruned else rng.choice(EDDIES)
-    routing = qm.Routing(**{name: rng.choice(values) for name, values in ROUTING.items()})
+    routing = qm.policies.Routing(**{name: rng.choice(values) for name, values in ROUTING.items()})
     view = join.views[alias]
     return make_eddy(policy, view, routing, own_conditions(view), rng.getrandbits(32))
 

@@ -303,12 +303,12 @@ def test_comparisons_and_probes_are_counted_where_they_happen():
     assert looked(("b", "c"), (1, 2, 0)) == (1, 0), "c has no such key"
     assert looked(("c", "b"), (1, 2, 0)) == (0, 0), "so b is not even asked"
     view = running.fabric.views["a"]
-    assert view.metrics.comparisons == 2 + 2 + 2 + 1 + 1
+    assert view.counts.comparisons == 2 + 2 + 2 + 1 + 1
     by_name = {
-        op.name: view.metrics.by_operator()[op.index].evaluations for op in view.bound.operators
+        op.name: view.counts.by_operator()[op.index].evaluations for op in view.bound.operators
     }
     assert by_name == {"b": 3, "c": 5}
-    assert view.metrics.rows_out == 4
+    assert view.counts.rows_out == 4
 
 
 def test_texts_that_share_a_hash_are_told_apart():
@@ -409,7 +409,7 @@ def test_a_row_that_fails_in_an_array_that_is_too_long_is_dropped_once():
     with mock.patch("querymesh.fabric.core.operators.evaluate", limited):
         running = Running(sql, FAILING, on_error="drop")
         assert running.step(**rows) == wanted
-    errors = sum(view.metrics.errors_dropped for view in running.fabric.views.values())
+    errors = sum(view.counts.errors_dropped for view in running.fabric.views.values())
     assert errors == 20 - len(wanted)
 
 
@@ -491,7 +491,7 @@ def test_on_error_drop_drops_only_the_rows_on_which_a_function_raised(condition,
 def test_what_was_dropped_is_counted():
     running = Running(f"{PAIR} AND p(a.v)", FAILING, on_error="drop")
     running.step(a=[(0, 7, 1), (0, 7, 7)], b=[(0, 7, 0)])
-    assert running.fabric.views["a"].metrics.errors_dropped == 1
+    assert running.fabric.views["a"].counts.errors_dropped == 1
     assert running.stored()["a"] == 1
 
 
@@ -499,5 +499,5 @@ def test_a_key_that_raised_is_an_error_and_not_a_null():
     running = Running(f"{PAIR} AND p(a.v) = (b.v >= 0)", FAILING, on_error="drop")
     running.step(a=[(0, 7, 1), (0, 7, 7), (0, None, 2)], b=[(0, 7, 0)])
     view = running.fabric.views["a"]
-    assert (view.metrics.errors_dropped, view.unjoinable) == (1, 1)
+    assert (view.counts.errors_dropped, view.unjoinable) == (1, 1)
     assert running.stored()["a"] == 1

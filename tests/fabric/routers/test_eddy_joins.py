@@ -100,7 +100,7 @@ def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data)
     assert found == wanted
     for view in fabric.views.values():
         if not routing.together:
-            assert view.metrics.routing_calls == view.metrics.evaluations
+            assert view.counts.routing_calls == view.counts.evaluations
 
 
 # A star by hand: which of b and c has a match depends on a's class.
@@ -155,7 +155,7 @@ class Star:
 
     @property
     def metrics(self):
-        return self.fabric.views["a"].metrics
+        return self.fabric.views["a"].counts
 
 
 def wanted_of(steps=8, rows=300):
@@ -192,7 +192,7 @@ def test_conditions_on_the_stream_come_before_its_probes():
     star.run(steps=2)
     view = star.fabric.views["a"]
     [own] = view.own
-    visits = view.metrics.by_operator()
+    visits = view.counts.by_operator()
     assert visits[own].evaluations == 600
     probes = [visits[op.index].evaluations for op in view.bound.operators if op.index != own]
     assert max(probes) <= visits[own].passed

@@ -192,7 +192,7 @@ def test_whoever_goes_by_place_follows_a_change_as_soon_as_who_does_not(make):
     rng = np.random.default_rng(0)
     shares = np.repeat([[0.3, 0.2], [0.3, 0.9], [0.3, 0.05]], 20_000, axis=0)
     batch = stream(rng.random(shares.shape) < shares)
-    routing = qm.Routing(by_cost=False, chunk=1000, trial_by="calls")
+    routing = qm.policies.Routing(by_cost=False, chunk=1000, trial_by="calls")
     calls = {}
     for by_place in (True, False):
         router = make(batch, replace(routing, by_place=by_place))
@@ -215,7 +215,7 @@ def dependent(rows, seed=0):
 @pytest.mark.parametrize(("by_place", "calls"), [(True, 1.68), (False, 1.85)])
 def test_one_number_for_all_places_misleads_where_operators_depend_on_each_other(by_place, calls):
     batch = dependent(40_000)
-    router = eddy(batch, qm.Routing(by_cost=False, chunk=500, by_place=by_place))
+    router = eddy(batch, qm.policies.Routing(by_cost=False, chunk=500, by_place=by_place))
     run(batch.slice(0, 10_000), router)
     fabric = run(batch.slice(10_000), router)
     assert fabric.metrics.routing_calls / 30_000 == pytest.approx(calls, abs=0.03)
@@ -224,7 +224,7 @@ def test_one_number_for_all_places_misleads_where_operators_depend_on_each_other
 
 def test_what_is_known_by_place_survives_a_restart():
     batch = dependent(4000)
-    routing = qm.Routing(by_cost=False, chunk=500)
+    routing = qm.policies.Routing(by_cost=False, chunk=500)
     router, again = eddy(batch, routing), eddy(batch, routing)
     run(batch, router)
     restore(again, json.loads(json.dumps(router.to_json())))
@@ -237,17 +237,17 @@ def test_what_is_known_by_place_survives_a_restart():
 )
 def test_places_that_cannot_be_are_refused(held):
     batch = dependent(100)
-    router = eddy(batch, qm.Routing())
+    router = eddy(batch, qm.policies.Routing())
     run(batch, router)
     state = router.to_json()
     state["estimates"]["by_place"]["1"] = {"seen": 5, "held": held}
     with pytest.raises(qm.QueryMeshError, match="not the state of a router"):
-        restore(eddy(batch, qm.Routing()), state)
+        restore(eddy(batch, qm.policies.Routing()), state)
 
 
 def test_a_state_from_before_places_were_known_is_taken():
     batch = dependent(1000)
-    router = eddy(batch, qm.Routing(by_place=False))
+    router = eddy(batch, qm.policies.Routing(by_place=False))
     run(batch, router)
     state = router.to_json()
     del state["estimates"]["by_place"]

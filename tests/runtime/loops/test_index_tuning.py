@@ -12,7 +12,7 @@ from querymesh.runtime.join_report import IndexUse, JoinReport
 from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
 from querymesh.runtime.task.index_source import IndexPlans, IndexSource
 
-SETTINGS = qm.Indexing(first=100, window=1000, every=1000, steps=1, schedule="continuous")
+SETTINGS = qm.indices.Indexing(first=100, window=1000, every=1000, steps=1, schedule="continuous")
 SCHEMA = pa.schema({"id": pa.int64(), "ts": pa.timestamp("us"), "k": pa.int64(), "x": pa.int64()})
 
 

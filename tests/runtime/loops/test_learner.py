@@ -40,7 +40,7 @@ def learning(channel):
     channel.open()
     installed = []
     setting = Setting(
-        channel, OVERHEADS, qm.Training(), "mesh", [False] * 3, qm.Adaptation(),
+        channel, OVERHEADS, qm.policies.Training(), "mesh", [False] * 3, qm.policies.Adaptation(),
         lambda *what: installed.append(what),
     )  # fmt: skip
     bound = mesh.query.bind({"input": sample.schema})

@@ -17,7 +17,7 @@ BATCHES = 8
 
 def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.planner.wait(60), **how):
     how = {"weights": (0.4, 0.6), **how}
-    training = qm.Training(sample_rows=100)
+    training = qm.policies.Training(sample_rows=100)
     return Ran(feed, CHAIN, checkpoint, batches_to_plan, policy="chart", training=training, **how)
 
 
@@ -137,11 +137,11 @@ def test_a_restarted_query_goes_on_with_its_plan_and_plans_again(swapped, spark)
 def test_a_batch_is_planned_from_a_sample_before_it_runs(spark, tmp_path):
     feed = swapping(Feed(spark, tmp_path / "in", "ABC"), 3, swap=3)
     frames = {name: spark.read.parquet(str(tmp_path / "in" / name)) for name in "ABC"}
-    how = {"policy": "chart", "charting": qm.Charting(weights=(0, 1), k=16, adaptive=True)}
+    how = {"policy": "chart", "charting": qm.policies.Charting(weights=(0, 1), k=16, adaptive=True)}
     out = qm.run(query_of(CHAIN), frames, shards=2, **how)
     found = Counter(map(tuple, out.collect()))
     assert found == answer(feed)
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     planner = live.planner
     assert planner.steps[-1].order == C_FIRST
     text = planner.explain(html=tmp_path / "chart.html")
@@ -155,7 +155,7 @@ def test_before_anything_is_known_explain_says_so(spark, tmp_path):
     out = qm.run(
         query_of(CHAIN), feed.streams(), policy="chart", checkpoint=str(tmp_path / "checkpoint")
     )
-    planner = qm.metrics(out).planner
+    planner = qm.inspect(out).planner
     text = planner.explain()
     assert "no charts yet: 0 rounds of 2 observed, the orders are as written" in text
     assert "selectivity between a and b: no tuple has probed for it yet, assumed" in text
@@ -174,8 +174,8 @@ def test_before_anything_is_known_explain_says_so(spark, tmp_path):
         ({"weights": (0.4,)}, r"weights are two numbers, .* such as weights=\(0.4, 0.6\)"),
         ({"weights": "much"}, r"weights are two numbers"),
         ({"policy": "rate", "weights": (1, 1)}, r"weights= is of policy 'chart', .*policy='chart'"),
-        ({"policy": "mesh", "charting": qm.Charting()}, "charting= is of policy 'chart'"),
-        ({"weights": (1, 1), "charting": qm.Charting()}, "weights are given twice"),
+        ({"policy": "mesh", "charting": qm.policies.Charting()}, "charting= is of policy 'chart'"),
+        ({"weights": (1, 1), "charting": qm.policies.Charting()}, "weights are given twice"),
         ({"charting": 40}, "charting is a querymesh.Charting, not int"),
     ],
 )
@@ -187,7 +187,7 @@ def test_wrong_weights_are_refused_with_the_remedy(how, said):
 @pytest.mark.parametrize("k", [0, -1, 2.5, True])
 def test_a_chart_needs_a_partition_at_least(k):
     with pytest.raises(QueryMeshError, match="partitions of a dimension, must be a whole number"):
-        qm.Charting(k=k)
+        qm.policies.Charting(k=k)
 
 
 def test_a_query_of_one_stream_is_pointed_to_another_policy(spark):
@@ -254,7 +254,7 @@ def test_a_source_that_is_read_to_its_end_leaves_nothing_behind(spark, tmp_path)
         time="ts",
     )
     out = qm.run(asked, frames, policy="chart", checkpoint=checkpoint, shards=1)
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     running = out.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:
         while len(running.recentProgress) < 3 or not live.planner.planner.seen:

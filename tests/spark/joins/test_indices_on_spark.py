@@ -15,7 +15,7 @@ CLIQUE = (
     "FROM A a [RANGE 20 SECONDS], B b [RANGE 20 SECONDS], C c [RANGE 20 SECONDS] "
     "WHERE a.k = b.k AND b.x = c.x AND a.y = c.y"
 )
-EAGER = qm.Indexing(first=50, window=100, every=100, steps=1, schedule="continuous")
+EAGER = qm.indices.Indexing(first=50, window=100, every=100, steps=1, schedule="continuous")
 
 
 def fed(spark, folder, batches, seed=0):
@@ -44,7 +44,7 @@ def triples_of(feed, window_s=20):
 @pytest.mark.parametrize("migration", ["nothing", "all"])
 def test_a_stream_is_tuned_while_it_runs_and_goes_on_after_a_restart(spark, tmp_path, migration):
     feed = fed(spark, tmp_path / "in", 4)
-    how = {"index": "amri", "indexing": qm.Indexing(**{**vars(EAGER), "migration": migration})}
+    how = {"index": "amri", "indexing": qm.indices.Indexing(**{**vars(EAGER), "migration": migration})}
     checkpoint = tmp_path / "checkpoint"
     ran = Ran(feed, CLIQUE, checkpoint, **how)
     tuning = ran.live.indexing
@@ -103,12 +103,12 @@ def test_a_batch_job_tunes_itself(spark):
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
     sql = CLIQUE.replace("20 SECONDS", "1 SECONDS")
     asked = qm.query(sql, time="ts")
-    eager = qm.Indexing(first=50, window=500, every=500, steps=1)
+    eager = qm.indices.Indexing(first=50, window=500, every=500, steps=1)
     counts = {}
     for index in ("hash", "bitmap", "amri", "auto"):
         out = qm.run(asked, frames, index=index, indexing=eager, shards=2, policy="single")
         counts[index] = out.count()
-        indexing = qm.metrics(out).indexing
+        indexing = qm.inspect(out).indexing
         assert indexing.kind == index
         if index != "auto":  # which stays with hashes where these are cheaper
             assert bool(indexing.changes) == (index != "hash")

@@ -27,8 +27,8 @@ SOAK = int(os.environ.get("QUERYMESH_SOAK", "0"))
 
 STEPS = 4
 NEVER_LATE = "10000 days"
-SMALL = qm.Training(sample_rows=20)
-EAGER = qm.Indexing(first=1, window=10, every=10, steps=1, migration="partial")
+SMALL = qm.policies.Training(sample_rows=20)
+EAGER = qm.indices.Indexing(first=1, window=10, every=10, steps=1, migration="partial")
 HAS = {
     "rows": lambda case: case.counts_rows,
     "static": lambda case: bool(case.statics),
@@ -138,7 +138,7 @@ def test_a_batch_of_any_join_gives_what_duckdb_gives(spark, wanted):
         rows = expected(case, combinations, places)
         if is_telling(case, combinations, rows):
             break
-    out = qm.run(case.query, frames, training=SMALL, **wanted.how)
+    out = qm.run(case.query, frames, policy=qm.policies.Mesh(training=SMALL), **wanted.how)
     assert as_multiset(out.toArrow()) == rows, case.ours
 
 
@@ -158,7 +158,7 @@ def test_a_planned_tree_of_sparks_own_joins_gives_what_duckdb_gives(spark, wante
         if not case.counts_rows and not any(name in case.ours for name in TREE_CANNOT)
     )
     frames = {name: spark.createDataFrame(table) for name, table in case.inputs.items()}
-    out = qm.run(case.query, frames, policy="rate", engine="native", training=SMALL)
+    out = qm.run(case.query, frames, policy="rate", engine="native", policy=qm.policies.Mesh(training=SMALL))
     assert as_multiset(out.toArrow()) == expected(case, combinations, {}), case.ours
 
 
@@ -186,7 +186,7 @@ def test_a_stream_of_files_gives_what_duckdb_gives_on_all_of_them(spark, tmp_pat
         else spark.createDataFrame(table)
         for name, table in case.inputs.items()
     }
-    out = qm.run(case.query, inputs, checkpoint=checkpoint, delay=NEVER_LATE, **wanted.how)
+    out = qm.run(case.query, inputs, checkpoint=checkpoint, watermark=NEVER_LATE, **wanted.how)
     assert out.isStreaming
     running = (
         out.writeStream.format("parquet")

@@ -10,8 +10,8 @@ from join_feed import SCHEMA, Feed, Ran
 from querymesh.errors import QueryError, QueryMeshError
 from swapping_feed import CHAIN, CHAIN_IN_DUCKDB, rows_of, swapping
 
-SMALL = qm.Training(sample_rows=100)
-GOALS = [None, qm.MostBy(10), qm.First(20), qm.Last()]
+SMALL = qm.policies.Training(sample_rows=100)
+GOALS = [None, qm.policies.MostBy(10), qm.policies.First(20), qm.policies.Last()]
 
 
 def stretch(a=300, b=90, c=30, seconds=20):
@@ -47,7 +47,7 @@ def test_a_running_join_goes_over_to_another_order_when_rates_swap(spark, tmp_pa
 
     ran = Ran(
         feed, CHAIN, tmp_path / "checkpoint", watched,
-        policy="rate", goal=qm.MostBy(60), training=SMALL,
+        policy="rate", goal=qm.policies.MostBy(60), policy=qm.policies.Mesh(training=SMALL),
     )  # fmt: skip
     live = ran.live
     assert live.problems == []
@@ -85,26 +85,26 @@ def test_a_dear_condition_comes_behind_a_cheap_one_that_drops_much(spark, tmp_pa
 
     ran = Ran(
         feed, first_dear, tmp_path / "checkpoint", watched,
-        policy="rate", training=SMALL, functions=DEAR,
+        policy="rate", policy=qm.policies.Mesh(training=SMALL), functions=DEAR,
     )  # fmt: skip
     assert ran.live.problems == []
     assert ran.rows == in_duckdb(feed)
     assert ran.live.mesh.meshes["a"].routes[0][:2] == (2, 1)
     frames = {name: spark.read.parquet(str(feed.folder / name)) for name in "ABC"}
     asked = qm.query(first_dear, time="ts", functions=DEAR)
-    out = qm.run(asked, frames, policy="chart", training=SMALL)
+    out = qm.run(asked, frames, policy="chart", policy=qm.policies.Mesh(training=SMALL))
     assert collected(out) == ran.rows
-    assert qm.metrics(out).mesh.meshes["a"].routes[0][:2] == (2, 1)
+    assert qm.inspect(out).mesh.meshes["a"].routes[0][:2] == (2, 1)
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_a_batch_gives_what_duckdb_gives_whatever_its_goal(spark, tmp_path, goal):
     frames, feed = one_batch(spark, tmp_path)
     out = qm.run(
-        qm.query(CHAIN, time="ts"), frames, policy="rate", goal=goal, shards=2, training=SMALL
+        qm.query(CHAIN, time="ts"), frames, policy="rate", goal=goal, shards=2, policy=qm.policies.Mesh(training=SMALL)
     )
     assert collected(out) == in_duckdb(feed)
-    text = qm.metrics(out).planner.explain()
+    text = qm.inspect(out).planner.explain()
     expected = {None: "most by 60s", GOALS[1]: "most by 10s", GOALS[2]: "first 20"}
     assert f'goal "{expected.get(goal, "last")}"' in text
     assert "(b ⋈ c) ⋈ a, chosen in round 0" in text
@@ -117,7 +117,7 @@ def test_a_stream_with_a_sample_starts_with_the_planned_order(spark, tmp_path):
     feed.add(**tables)
     ran = Ran(
         feed, CHAIN, tmp_path / "checkpoint",
-        policy="rate", sample=tables, training=SMALL,
+        policy="rate", sample=tables, policy=qm.policies.Mesh(training=SMALL),
     )  # fmt: skip
     assert ran.rows == in_duckdb(feed)
     assert ran.live.planner.planner.orders["b"] == ("c", "a")
@@ -127,21 +127,21 @@ def test_a_stream_with_a_sample_starts_with_the_planned_order(spark, tmp_path):
 def asked(spark, **how):
     tables = how.pop("tables", None) or stretch()
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
-    return qm.run(qm.query(CHAIN, time="ts"), frames, training=SMALL, **how)
+    return qm.run(qm.query(CHAIN, time="ts"), frames, policy=qm.policies.Mesh(training=SMALL), **how)
 
 
 @pytest.mark.parametrize(
     ("how", "error", "said"),
     [
-        ({"goal": qm.MostBy(5)}, QueryMeshError, "the policy is 'mesh'.*policy='rate'"),
+        ({"goal": qm.policies.MostBy(5)}, QueryMeshError, "the policy is 'mesh'.*policy='rate'"),
         ({"goal": "most by 5s", "policy": "rate"}, QueryMeshError, "goal is querymesh.MostBy"),
         (
-            {"goal": qm.First(1e9), "policy": "rate"},
+            {"goal": qm.policies.First(1e9), "policy": "rate"},
             QueryError,
             r"first 1e\+09 results are not reached: [\d.]+ are expected in all",
         ),
         (
-            {"goal": qm.First(1e9), "policy": "rate", "engine": "native"},
+            {"goal": qm.policies.First(1e9), "policy": "rate", "engine": "native"},
             QueryError,
             "are not reached",
         ),
@@ -158,7 +158,7 @@ def test_an_endless_stream_has_no_last_result(spark, tmp_path, engine):
     feed = Feed(spark, tmp_path / "in", "ABC")
     with pytest.raises(QueryError, match=r"no last result: a, b, c has no end.*First\(1000\)"):
         qm.run(
-            qm.query(CHAIN, time="ts"), feed.streams(), policy="rate", goal=qm.Last(),
+            qm.query(CHAIN, time="ts"), feed.streams(), policy="rate", goal=qm.policies.Last(),
             engine=engine, sample=stretch(), checkpoint=str(tmp_path / "checkpoint"),
         )  # fmt: skip
 
@@ -168,7 +168,7 @@ def test_what_is_not_known_is_assumed_and_said(spark, engine):
     tables = {**stretch(), "C": SCHEMA.empty_table()}
     out = asked(spark, tables=tables, policy="rate", engine=engine)
     assert collected(out) == Counter()
-    text = qm.metrics(out).planner.explain()
+    text = qm.inspect(out).planner.explain()
     assert "assumed\n" in text
     assert "how often b ⋈ c match is not known: assumed" in text
     assert "the geometric mean of the known ones" in text

@@ -8,8 +8,8 @@
           +--> Budget --> Ask, for the tasks of the next batch
     profiled rows --> RecentProfile --enough new ones--> Look --> Finding --> Switch
 
-No Spark, no thread and no clock here: `spark/adapt.py` feeds it batches and carries out what it
-says, and a simulation does as well.
+No Spark, no thread and no clock here: `runtime/loops/learner.py` feeds it batches and carries out
+what it says, and a simulation does as well.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Observation:
 class Switch:
     """One mesh replaced by another: by which version, after which batch, when, and why.
 
-    `saving` is the share of the running mesh's cost that is expected to be saved.
+    `saving` is the share of the running mesh's cost that is expected to be saved; `stream` whose
+    tuples go over to it.
     """
 
     version: int
@@ -68,6 +69,7 @@ class Switch:
     when: datetime
     reason: str
     saving: float
+    stream: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 
 from querymesh.cost.plan_tree import Plan
@@ -117,24 +117,3 @@ def weights_from(text: str) -> Weights:
         raise QueryMeshError(
             f"weights are two numbers with a comma between them, as 0.4,0.6, not {text!r}"
         ) from problem
-
-
-def charting_of(policy: str, weights: object, charting: Charting | None) -> Charting:
-    """The settings that `weights=` and `charting=` of a run make together."""
-    if policy != "chart":
-        for name, value in (("weights", weights), ("charting", charting)):
-            if value is not None:
-                raise QueryMeshError(
-                    f"{name}= is of policy 'chart', and the policy is {policy!r}: leave it out, or "
-                    "ask for policy='chart'"
-                )
-    if charting is not None and not isinstance(charting, Charting):
-        raise QueryMeshError(f"charting is a querymesh.Charting, not {type(charting).__name__}")
-    if weights is None:
-        return charting or Charting()
-    if charting is not None:
-        raise QueryMeshError(
-            "weights are given twice, as weights= and within charting=: give one of them, "
-            f"{EXAMPLE} or charting=Charting(weights=(0.4, 0.6), k=64)"
-        )
-    return replace(Charting(), weights=checked_weights(weights))

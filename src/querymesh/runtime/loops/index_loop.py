@@ -11,12 +11,14 @@ shard that was asked too little goes with the others.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from querymesh.errors import QueryMeshError
+from querymesh.explained import Explained
 from querymesh.fabric.join.indices import attributes_of
 from querymesh.index.store.index_plan import IndexPlan
 from querymesh.index.store.request import Pattern
@@ -24,9 +26,11 @@ from querymesh.index.tune.migration import search_us
 from querymesh.index.tune.prices import machine_prices
 from querymesh.index.tune.tuner import Change, Load, Tuner
 from querymesh.query.join import JoinQuery
-from querymesh.runtime.join_report import IndexUse, JoinReport
 from querymesh.runtime.loops.background import Background
 from querymesh.runtime.task.index_source import IndexPlans, IndexSource
+from querymesh.runtime.task_report import IndexUse, TaskReport
+
+log = logging.getLogger("querymesh")
 
 WORTH_IT = 0.05
 """A shard's own plan must save this share of what a request costs with the common one."""
@@ -62,7 +66,7 @@ class StreamIndices:
         return self.comparisons / self.probes if self.probes else 0.0
 
 
-class IndexTuning:
+class IndexLoop(Explained):
     """Chooses and hands out the plans of a stream, and keeps what tasks tell of their indices."""
 
     def __init__(self, join: JoinQuery, source: IndexSource) -> None:
@@ -77,12 +81,13 @@ class IndexTuning:
         self._lock = threading.Lock()
         self._common = source.tuner(join)
         self._shards: dict[int, Tuner] = {}
-        self._waiting: deque[JoinReport] = deque()
+        self._waiting: deque[TaskReport] = deque()
         self._changes: list[tuple[int, Change]] = []
         self._uses: dict[str, StreamIndices] = {
             alias: StreamIndices(plan) for alias, plan in self._common.plans.items()
         }
         self._told = IndexPlans()
+        self._problems: list[str] = []
         self._number = 0
         self._moved = 0
         self._tuning_seconds = 0.0
@@ -90,24 +95,30 @@ class IndexTuning:
             "querymesh-indices", self._tune, "states keep the indices they have"
         )
 
-    def open(self) -> list[str]:
-        """Take up the plans of an earlier run; what cannot be read of them is told."""
+    def open(self) -> None:
+        """Take up the plans of an earlier run; what cannot be read of them is a problem."""
         channel = self._source.channel
         if channel is None:
-            return []
+            return
         try:
             channel.open()
             self._number = channel.state().index_number
             if self._number:
                 self._told = IndexPlans.from_json(channel.indices(self._number))
         except (OSError, QueryMeshError) as problem:
-            return [f"indices are chosen anew: {problem}"]
+            self._problems.append(f"indices are chosen anew: {problem}")
+            log.warning("%s", self._problems[-1])
+            return
         for alias, plan in self._told.common.items():
             self._common.start_with(alias, plan)
             self._uses[alias].plan = plan
-        return []
 
-    def receive(self, report: JoinReport) -> None:
+    @property
+    def problems(self) -> Sequence[str]:
+        """What of an earlier run could not be read."""
+        return self._problems
+
+    def receive(self, report: TaskReport) -> None:
         """Take in what a task did; returns at once."""
         with self._lock:
             for (shard, alias), use in report.indices.items():
@@ -156,12 +167,6 @@ class IndexTuning:
         """Time that counting requests and choosing indices took."""
         tuners = [self._common, *self._shards.values()]
         return self._tuning_seconds + sum(tuner.seconds for tuner in tuners)
-
-    def explain(self) -> str:
-        """The indices as text: how they are, what was asked of them, what changed and why."""
-        from querymesh.report.text.index_text import indices_text
-
-        return indices_text(self)
 
     def _tune(self) -> None:
         with self._lock:

@@ -22,7 +22,8 @@ from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import columns_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name
-from querymesh.spark.filters.fabric_task import FabricTask
+from querymesh.runtime.task.filter_task import FilterTask
+from querymesh.spark.context import task_place
 from querymesh.spark.filters.native import project
 
 
@@ -46,11 +47,11 @@ def columns_to_send(bound: BoundQuery, mesh: Mesh) -> list[str] | None:
     return [name for name in every if name in read] if worth_it else None
 
 
-def filter_by(source: DataFrame, task: FabricTask, names: Sequence[str]) -> DataFrame:
+def filter_by(source: DataFrame, task: FilterTask, names: Sequence[str]) -> DataFrame:
     """The rows of the source that pass, with the query's output columns."""
 
     def passes(parts: Iterator[Any]) -> Iterator[pa.Array]:
-        return task.passes(names, parts)
+        return task.passes(names, parts, task_place())
 
     # PySpark reads from the hints that batches come as an iterator, and knows typing's names only.
     columns = pa.Array if len(names) == 1 else typing.Tuple[pa.Array, ...]  # noqa: UP006

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-PLACE = "__querymesh_place"
-"""The column of the place: the partition in the upper bits, the row in the lower ones."""
+from querymesh.runtime.task.slots import PLACE
 
 _BITS = 33
 

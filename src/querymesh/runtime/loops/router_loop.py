@@ -2,17 +2,18 @@
 
 ::
 
-    task reports ──> newest state of each shard ──> merged ──> metrics(out).router
+    task reports ──> newest state of each shard ──> merged ──> inspect(out).router
                                     └──────────────────┴─────> channel ──> the next tasks
 
-Spark's accumulator thread only hands a state over. They are written in the background; if that
+The thread that carries reports only hands a state over. They are written in the background; if that
 falls behind, the newest states win.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.routers.eddy import EddyRouter
@@ -20,21 +21,30 @@ from querymesh.fabric.routers.learned import Learned, learned
 from querymesh.fabric.routers.merge_routers import beginning
 from querymesh.runtime.channel import Channel, RouterStates
 from querymesh.runtime.loops.background import Background
-from querymesh.runtime.reports import Report, RouterState
+from querymesh.runtime.task_report import RouterState, TaskReport
+
+log = logging.getLogger("querymesh")
 
 FORGOTTEN = 1000
 """A shard that has been silent for so many batches is gone."""
 
 
-class EddyStates:
+class RouterLoop:
     """The newest state of each shard; handed on through the channel, if there is one.
 
-    `fresh` is a router that is new, of which merged states are made.
+    `operators` are the names of those that routers decide about, `fresh` is a router that is new,
+    of which merged states are made.
     """
 
     def __init__(
-        self, policy: str, operators: Mapping[int, str], fresh: EddyRouter, channel: Channel | None
+        self,
+        alias: str,
+        policy: str,
+        operators: Mapping[int, str],
+        fresh: EddyRouter,
+        channel: Channel | None,
     ) -> None:
+        self.alias = alias
         self.policy = policy
         self._operators = operators
         self._fresh = fresh
@@ -42,43 +52,58 @@ class EddyStates:
         self._states: dict[str, RouterState] = {}
         self._lock = threading.Lock()
         self._number = 0
+        self._problems: list[str] = []
         self._writing = Background(
             "querymesh-routers", self._hand_on, "each worker learns by itself"
         )
 
-    def open(self) -> list[str]:
-        """Take up what an earlier run learned; what cannot be read of it is told.
+    def open(self) -> None:
+        """Take up what an earlier run learned; what cannot be read of it is a problem.
 
         If the newest file is damaged, the newest that is not takes its place.
         """
         if self._channel is None:
-            return []
-        problems: list[str] = []
+            return
         try:
             numbers = self._channel.router_numbers()
         except OSError as problem:
-            return [f"what an earlier run learned cannot be read: {problem}"]
+            self._tell(problem)
+            return
         self._number = max(numbers, default=0)
         for number in sorted(numbers, reverse=True):
             try:
                 known = self._channel.told(number)
                 beginning(self._fresh, [each.state for each in known.shards.values()])
             except (QueryMeshError, KeyError, TypeError, ValueError, AttributeError) as problem:
-                problems.append(f"what an earlier run learned cannot be read: {problem}")
+                self._tell(problem)
                 continue
             self._states = dict(known.shards)
-            if problems:
+            if self._problems:
                 self._hand_on()
             break
-        return problems
 
-    def receive(self, report: Report) -> None:
+    def _tell(self, problem: Exception) -> None:
+        told = f"what an earlier run learned cannot be read: {problem}"
+        log.warning("%s; the query goes on", told)
+        self._problems.append(told)
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What of an earlier run could not be read."""
+        return self._problems
+
+    def explain(self) -> str:
+        """What the routers of all shards know together."""
+        return self.learned({}).explain()
+
+    def receive(self, report: TaskReport) -> None:
         """Take in a task's states; returns at once."""
-        if not report.routers:
+        routers = report.views[self.alias].routers
+        if not routers:
             return
         with self._lock:
-            self._states.update(report.routers)
-            self._forget(max(each.batch for each in report.routers.values()) - FORGOTTEN)
+            self._states.update(routers)
+            self._forget(max(each.batch for each in routers.values()) - FORGOTTEN)
         if self._channel is not None:
             self._writing.ask()
 
