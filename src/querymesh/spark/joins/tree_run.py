@@ -34,7 +34,8 @@ from querymesh.spark.remembered import remember
 def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFrame:
     """The join as a DataFrame, streaming if its streams are; aggregates are left to the caller."""
     join, policy = job.join, options.policy
-    assert join is not None and isinstance(policy, Rate)
+    assert join is not None
+    assert isinstance(policy, Rate)
     _check_options(policy, options)
     streams = [data[alias] for alias in join.aliases]
     session = next(each.sparkSession for each in streams if isinstance(each, DataFrame))
