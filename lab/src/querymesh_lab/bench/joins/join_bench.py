@@ -102,7 +102,8 @@ def run_join(
     for name in contestants or ():
         check_name("contestant", name, CONTESTANTS)
     asked = contestants or [name for name in CONTESTANTS if not (quick and name in FLINK)]
-    bench = Bench(local_session(CORES, "querymesh bench join", memory="4g"), quick, log)
+    start = partial(local_session, CORES, "querymesh bench join", memory="4g")
+    bench = Bench(quick, log, start)
     command = "querymesh bench join" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
