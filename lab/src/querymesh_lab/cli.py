@@ -89,24 +89,24 @@ def _where(options: Options) -> Rows:
 
 
 def _growth(options: Options) -> Rows:
-    from querymesh_lab.bench.joins import join_growth
+    from querymesh_lab.bench.joins import growth
 
-    rows = join_growth.run_growth(options.quick, _print_line, options.plots)
-    return _shown(rows, join_growth.print_rows)
+    rows = growth.run_growth(options.quick, _print_line, options.plots)
+    return _shown(rows, growth.print_rows)
 
 
 def _indices(options: Options) -> Rows:
-    from querymesh_lab.bench.joins import join_indices
+    from querymesh_lab.bench.joins import index_kinds
 
-    rows = join_indices.run_indices(options.quick, options.cases or [], _print_line)
-    return _shown(rows, join_indices.print_rows)
+    rows = index_kinds.run_indices(options.quick, options.cases or [], _print_line)
+    return _shown(rows, index_kinds.print_rows)
 
 
 def _real(options: Options) -> Rows:
     from querymesh_lab.bench.filters import where_bench
-    from querymesh_lab.bench.joins import join_real
+    from querymesh_lab.bench.joins import real_joins
 
-    rows = join_real.run_real(options.quick, _print_line)
+    rows = real_joins.run_real(options.quick, _print_line)
     where_bench.print_rows(rows, out, "querymesh bench join --real")
     return rows
 
