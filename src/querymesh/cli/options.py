@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from querymesh.optimize.train.training import Training
 
 QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
 Functions = Annotated[
@@ -14,7 +16,7 @@ Functions = Annotated[
 ]
 Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
-
+Shards = Annotated[int | None, typer.Option(min=1, help="of a join of streams")]
 
 Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
 Search = Annotated[
@@ -35,7 +37,7 @@ Seed = Annotated[int, typer.Option(help="of the sample and the search")]
 
 
 class Policy(StrEnum):
-    """Who decides the route."""
+    """The names of the policies: who decides the route."""
 
     auto = "auto"
     mesh = "mesh"
@@ -47,8 +49,24 @@ class Policy(StrEnum):
 
 
 class Engine(StrEnum):
-    """What runs it."""
+    """The names of the engines: Catalyst (native), our own fabric, or the one that suits."""
 
     auto = "auto"
     native = "native"
     fabric = "fabric"
+
+
+def training_from(
+    preset: str | None,
+    search: str | None,
+    start: str | None,
+    tolerance: float | None,
+    accuracy: float | None,
+    seed: int,
+) -> Training:
+    """The training asked for on the command line; what was not said is the default."""
+    given = {"search": search, "start": start, "tolerance": tolerance, "accuracy": accuracy}
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if preset is None:
+        return Training(seed=seed, **said)
+    return Training.preset(preset, seed=seed, **said)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from querymesh_lab.bench.fingerprint import of_ids
 from querymesh_lab.bench.joins.join_case import Case, Outcome, combined_id
-from querymesh_lab.bench.joins.join_cpu import between, cpu_seconds
+from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
 
 Streams = Mapping[str, DataFrame]
 Join = Callable[[Streams, Path], DataFrame]

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import querymesh as qm
 from querymesh_lab.bench.joins.join_case import CORES, Case, Contestant, Outcome, window_sql
-from querymesh_lab.bench.joins.join_replay import Streams, replay
+from querymesh_lab.bench.joins.on_spark.replay import Streams, replay
 
 SAMPLE_FILES = 3
 """The first files of each stream are the sample: its windows must fill."""
