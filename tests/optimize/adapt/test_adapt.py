@@ -26,6 +26,20 @@ def test_a_mesh_that_fits_has_no_challenger():
     assert not decision.pays(doubt=2.0, least_gain=0.0)
 
 
+def test_noise_promises_no_saving():
+    """A challenger judged by the tuples it was fitted to would seem to save a tenth."""
+    noise = np.full((3, 4), 0.5)
+    cheap, searched = [], []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        mesh = train_mesh(QUERY, tuples(rng, 500, noise), OVERHEADS, Training(seed=seed))
+        recent = tuples(rng, 100, noise)
+        cheap.append(consider(mesh, recent, OVERHEADS, Training()).share)
+        searched.append(better_mesh(mesh, recent, OVERHEADS, Training()).decision.share)
+    assert abs(np.mean(cheap)) < 0.03
+    assert abs(np.mean(searched)) < 0.03
+
+
 def test_swapped_selectivities_make_other_routes_cheaper_beyond_doubt():
     mesh = trained(OPPOSITE)
     recent = tuples(np.random.default_rng(1), 150, SWAPPED)
