@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from querymesh.cost.plan_tree import Join, Project, Select, Source
 from querymesh.cost.rates import JoinCosts, join_rate
 from querymesh.errors import QueryError
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until
 from querymesh.optimize.rate.join_plans import plans
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, expected_total
 from rate_cases import random_query
 
 READINGS = ["queue", "mean", "printed"]

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from querymesh.cost.plan_tree import join_shape
 from querymesh.errors import QueryError, QueryMeshError, UnsupportedError
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.planning.planners import Aim
 from querymesh.optimize.rate.rate_planner import RatePlanner
-from querymesh.optimize.rate.trees import nested
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.runtime.durations import microseconds_of
@@ -69,7 +69,7 @@ def run_tree(
         _check_stream(join, how)
     planner = tree_planner(join, data, how)
     assert planner.chosen is not None
-    shape = without(nested(planner.chosen.tree), {relation.alias for relation in join.statics})
+    shape = without(join_shape(planner.chosen.tree), {relation.alias for relation in join.statics})
     assert shape is not None
     out = join_tree(join, frames, shape, how.delay)
     remember(out, TreeRun(join, planner, shape))
