@@ -54,6 +54,10 @@ _DECADES = 8
 _SAME = 3e-4
 """Curves that differ by less than this part of themselves are the same: so coarse are points."""
 
+_ROUNDING = 1e-12
+"""What is less than this part of a number comes of rounding: a rest of work that is as small is no
+delay, and as small a rest of results is not waited for."""
+
 _FOREVER_S = 1e15
 """A plan that has not made what is asked by then never will: 30 million years."""
 
@@ -82,7 +86,8 @@ class Curve:
 
     def time_of(self, results: float) -> float:
         """When there are so many results first."""
-        after = int(np.searchsorted(self.made, results))
+        # On a flat tail the last digit of a total can be made long after all others.
+        after = int(np.searchsorted(self.made, results * (1 - _ROUNDING)))
         if after == len(self.made):
             when = "in all" if self.ends else f"by {self.times_s[-1]:g} s"
             raise QueryError(
@@ -92,7 +97,7 @@ class Curve:
         if not after:
             return 0.0
         begin, end = self.made[after - 1 : after + 1]
-        share = float((results - begin) / (end - begin))
+        share = min(1.0, float((results - begin) / (end - begin)))
         first, second = (float(time_s) for time_s in self.times_s[after - 1 : after + 1])
         return first + share * (second - first)
 
@@ -201,16 +206,21 @@ def _in_proportion(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
 
 def _in_order(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
     """What came first is made first."""
-    done_s = times_s + np.minimum.accumulate(work_s - times_s)
-    late = work_s > done_s * (1 + 1e-12)
-    return np.maximum.accumulate(np.where(late, np.interp(done_s, work_s, possible), possible))
+    behind_s = work_s - times_s
+    least_s = np.minimum.accumulate(behind_s)
+    # Where nothing waits, all that can be made is made, to the last digit. The time of the work
+    # that is done, times_s + least_s, is rounded as a time is, which can be much more than work is.
+    late = behind_s - least_s > _ROUNDING * np.maximum(work_s, times_s)
+    made = np.where(late, np.interp(times_s + least_s, work_s, possible), possible)
+    return np.maximum.accumulate(made)
 
 
 def _made(tree: PlanTree, times_s: Floats, handled: _Handled) -> Floats:
     """What a tree has given out by each time."""
     match tree:
         case Source():
-            return np.minimum(tree.rows_a_second * times_s, tree.size)
+            # At its end a stream has all its rows: rate · (size / rate) may lack the last digit.
+            return np.where(times_s < tree.end_s, tree.rows_a_second * times_s, tree.size)
         case Select() | Project() | Aggregate():
             rows = _made(tree.child, times_s, handled)
             return handled(tree.passes * rows, tree.cost_s * rows, times_s)

@@ -1,9 +1,9 @@
 """The planner of policy "rate": a join tree for a goal, round by round (RBO § 4), as probe orders.
 
-Every round moves the decayed means of `observed_rates`. Once one of them has moved by more than a tenth
-since the last look, all trees are looked at again, and another one is taken if it does better for
-the goal by `LEAST_GAIN`; or, where trees do equally well because none is late, if it works less by
-that part. `probe_orders` says which order of probes a tree means.
+Every round moves the decayed means of `observed_rates`. Once one of them has moved by more than a
+tenth since the last look, all trees are looked at again, and another one is taken if it does better
+for the goal by `LEAST_GAIN`; or, where trees do equally well because none is late, if it works less
+by that part. `probe_orders` says which order of probes a tree means.
 
 The goal's time counts from when a query starts with empty windows: "most by 60 s" is about the
 first minute. A goal that is longer than the windows is about how it goes on.
