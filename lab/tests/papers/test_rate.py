@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querymesh.cost.plan_tree import join_shape
 from querymesh.optimize.rate.curves import Curve, predicted
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
@@ -26,7 +27,7 @@ from querymesh_lab.papers.rate.paper_plans import (
     paper_query,
     three_way,
 )
-from querymesh_lab.papers.rate.plan_race import AGAIN, Race, agreed, shape_of, whole_tree_count
+from querymesh_lab.papers.rate.plan_race import AGAIN, Race, agreed, whole_tree_count
 from querymesh_lab.papers.rate.poisson_rows import Plan
 from querymesh_lab.papers.rate.threaded_run import Until, done_at_s, run_plan
 
@@ -113,8 +114,8 @@ def test_a_run_stops_when_it_has_enough_results(spark):
 
 def test_shapes_are_those_of_the_trees():
     trees = five_way()
-    assert shape_of(trees[DEEP]) == (((("A", "C"), "B"), "D"), "E")
-    assert shape_of(trees[EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
+    assert join_shape(trees[DEEP]) == (((("A", "C"), "B"), "D"), "E")
+    assert join_shape(trees[EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
     assert trees.keys() == FIVE_PLANS.keys()
 
 

@@ -11,18 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from querymesh.cost.plan_tree import Source, join_shape
 from querymesh.cost.rates import JoinCosts
 from querymesh.errors import QueryError
 from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import order_of, route_for, written_orders
 from querymesh.optimize.planning.planner import PairStats, Round
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
 from querymesh.optimize.rate.observed_rates import RateStatistics, linked_pairs
 from querymesh.optimize.rate.probe_orders import tree_orders
 from querymesh.optimize.rate.rate_planner import RatePlanner, chosen_for
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, expected_total, nested
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 
@@ -64,7 +65,7 @@ def test_the_stream_that_comes_often_is_joined_last():
     planner = RatePlanner(join_of(CHAIN), MostBy(60))
     decision = planner.observe(round_of(0, {"a": 500, "b": 50, "c": 10}, EVEN))
     assert decision.orders == {"a": ("b", "c"), "b": ("c", "a"), "c": ("b", "a")}
-    assert nested(planner.chosen.tree) == (("b", "c"), "a")
+    assert join_shape(planner.chosen.tree) == (("b", "c"), "a")
     assert "(b ⋈ c) ⋈ a" in decision.reason
 
 
@@ -105,7 +106,7 @@ def test_a_late_plan_is_left_for_one_that_is_not():
     assert decision.orders["b"] == ("c", "a")
     query, _ = planner.statistics.query()
     late = chosen_for(query, MostBy(60), Space("linear", "pushed"))
-    assert nested(late.tree) == (("b", "c"), "a")
+    assert join_shape(late.tree) == (("b", "c"), "a")
     assert late.value == planner.chosen.value
 
 
