@@ -220,3 +220,32 @@ def test_columns_by_range_are_put_on_the_common_range_first():
     # Of 0..2, 2..4, 4..6 and 6..8, the left shard knows the first two and the right the others;
     # beyond its range each takes its nearest.
     assert pair.selectivity == pytest.approx([0.3, 0.5, 0.5, 0.7, 0.5])
+
+
+def test_few_tuples_that_do_otherwise_forget_nothing_and_many_do():
+    known = Estimates(0.95, placed=True)
+    elsewhere = 0b10
+    known.add(1, elsewhere, 1000, 100, 0.0)
+    known.add(1, HERE, 1000, 500, 0.0)
+    known.add(1, HERE, 10, 10, 0.0)
+    assert known.selectivity_at(1, HERE) > 0.65, "clearly more than a tenth"
+    assert known.selectivity_at(1, elsewhere) < 0.15
+    known.add(1, HERE, 1000, 650, 0.0)
+    assert known.selectivity_at(1, elsewhere) == pytest.approx(0.65, abs=0.01), "as here"
+
+
+def test_a_small_change_is_none_however_many_tuples_show_it():
+    known = Estimates(0.95, placed=True)
+    elsewhere = 0b10
+    known.add(1, elsewhere, 1000, 100, 0.0)
+    known.add(1, HERE, 1000, 500, 0.0)
+    known.add(1, HERE, 10_000, 5_900, 0.0)
+    assert known.selectivity_at(1, elsewhere) < 0.2
+
+
+def test_a_cost_follows_within_some_thousand_tuples_however_many_were_seen():
+    known = Estimates(0.95)
+    known.add(1, HERE, 1_000_000, 0, 1.0)
+    assert known.cost(1) == pytest.approx(1.0)
+    known.add(1, HERE, 5_000, 0, 15e-3)
+    assert known.cost(1) == pytest.approx(2.0), "as much as 5,000 tuples before"
