@@ -22,7 +22,9 @@ from querymesh.runtime.task.eddy_source import EddySource
 from simulated_stream import OPPOSITE
 from window_cases import MOST_ROWS, case_of
 
-QUICK = qm.policies.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
+QUICK = qm.policies.Routing(
+    probability=0.5, sample=60, trial_rows=200, trial_by="calls", split_if_cheaper=False
+)
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
 LOOK_UP = """SELECT s.id, s.a, t.region, t.weight FROM Src s, Sectors t
              WHERE s.g = t.g AND is_even(s.a) AND t.weight < s.a AND s.ok"""

@@ -43,7 +43,7 @@ def routings(draw):
         trial_rows=draw(st.sampled_from([1, 5])),
         threshold=0.0,
         chunk=draw(st.sampled_from([1, 7, 50])),
-        together=draw(st.booleans()),
+        one_route_per_chunk=draw(st.booleans()),
         by_cost=draw(st.booleans()),
         choice=draw(st.sampled_from(["least", "lottery"])),
         prune=draw(st.booleans()),
@@ -99,8 +99,8 @@ def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data)
         counted = {alias: n + len(arrivals[alias]) for alias, n in counted.items()}
     assert found == wanted
     for view in fabric.views.values():
-        if not routing.together:
-            assert view.counts.routing_calls == view.counts.evaluations
+        if not routing.one_route_per_chunk:
+            assert view.metrics.routing_calls == view.metrics.evaluations
 
 
 # A star by hand: which of b and c has a match depends on a's class.
