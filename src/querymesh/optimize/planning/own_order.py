@@ -70,7 +70,7 @@ def rank(tried: ConditionStats) -> float:
 def expected_s(order: Iterable[int], known: Mapping[int, ConditionStats]) -> float:
     """What a tuple costs if its conditions come in this order and know nothing of each other.
 
-    >>> tried = {1: Tried(100, 50, 2.0), 2: Tried(100, 10, 1.0)}
+    >>> tried = {1: ConditionStats(100, 50, 2.0), 2: ConditionStats(100, 10, 1.0)}
     >>> expected_s((1, 2), tried), expected_s((2, 1), tried)
     (2.5, 1.2)
     """

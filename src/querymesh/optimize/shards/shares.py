@@ -24,6 +24,7 @@ def choose_shares(
     dimensions are cut. A number that does not factor well is taken as it is: 7 shards can only
     cut one dimension, and `replication` says what that costs (see `best_shards_at_most`).
 
+    >>> from querymesh.mesh.hypercube import join_dimensions
     >>> chain = join_dimensions("rst", {"x": "rs", "y": "st"})
     >>> choose_shares(chain, {"r": 1, "s": 1, "t": 1}, 4).shares
     (2, 2, 1, 1, 1)
