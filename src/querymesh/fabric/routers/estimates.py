@@ -127,7 +127,7 @@ class Estimates:
     """By operator and place, what it passed there when the other places were last heard of."""
 
     def selectivity(self, index: int) -> float:
-        """W[l]."""
+        """W[l]: how many tuples an operator passes for each that arrives, at any place."""
         return self.overall.get(index, UNKNOWN)
 
     def selectivity_at(self, index: int, place: Place) -> float:

@@ -44,7 +44,7 @@ class Selection:
         check_cost(self.cost_s, f"selection {self.name}")
 
     def above(self, tree: Tree) -> Select:
-        """Placed."""
+        """The selection as a node on top of a plan."""
         return Select(tree, self.selectivity, self.cost_s, self.name)
 
 
@@ -60,7 +60,7 @@ class Projection:
         check_cost(self.cost_s, f"projection {self.name}")
 
     def above(self, tree: Tree) -> Project:
-        """Placed."""
+        """The projection as a node on top of a plan."""
         return Project(tree, self.cost_s, self.name)
 
 
