@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from querymesh.demo import market
 from querymesh.demo.predicates import FUNCTIONS

@@ -129,7 +129,7 @@ class Estimates:
     """By operator and context, the selectivity there when the other contexts were last trusted."""
 
     def selectivity(self, index: int) -> float:
-        """W[l]."""
+        """W[l]: how many tuples an operator passes for each that arrives, at any place."""
         return self.overall.get(index, UNKNOWN)
 
     def selectivity_at(self, index: int, context: VisitContext) -> float:
@@ -287,8 +287,8 @@ def _clearly_other(mark: float, here: float, arrived: int) -> bool:
 def updated(before: float, arrived: int, passed: float, memory: float) -> float:
     """The paper's update for tuples that arrived together (CBR § 4.1, note 3).
 
-    >>> updated(0.40, 1, 1, 0.95), updated(0.40, 1, 0, 0.95)
-    (0.43, 0.38)
+    >>> [round(updated(0.40, 1, passed, 0.95), 6) for passed in (1, 0)]
+    [0.43, 0.38]
     """
     kept = memory**arrived
     return before * kept + passed / arrived * (1 - kept)

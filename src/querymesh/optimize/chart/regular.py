@@ -87,7 +87,7 @@ class DenseChart(_Regular):
 
     @property
     def held(self) -> int:
-        """All regions."""
+        """How many regions are in memory: all of them."""
         return self.regions
 
     @property

@@ -76,7 +76,7 @@ class Source:
         return steady_profile(self.bound, self.table.slice(0, LIMITED), self.tables)
 
     def views(self) -> dict[str, View]:
-        """The source."""
+        """The one view, by the alias of its source: the bound query and what training knows."""
         seen = self.table.slice(0, SAMPLE) if self.sample is None else self.sample
         profile = profile_sample(self.bound, seen, self.tables)
         return {self.bound.source.alias: View(self.bound, profile)}

@@ -75,7 +75,7 @@ class Run:
 
     @property
     def probes(self) -> int:
-        """Search requests."""
+        """How many search requests there were."""
         return self.looked[-1][0]
 
     def compared(self, steps: int | None = None) -> float:

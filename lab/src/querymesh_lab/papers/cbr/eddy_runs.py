@@ -88,11 +88,11 @@ class Case:
     classifier: str = CLASSIFIER
 
     def sbr(self, routing: Routing) -> EddyRouter:
-        """Source-based routing."""
+        """A router by source alone, which does not look at content."""
         return EddyRouter(self.bound.operators, routing, seed=routing.seed)
 
     def learns(self, routing: Routing) -> ContentRouter:
-        """Content-Learns."""
+        """A router that learns which attributes to look at: the paper's Content-Learns."""
         return ContentRouter(self.bound.operators, routing, self.attributes, seed=routing.seed)
 
     def knows(self) -> OracleRouter:

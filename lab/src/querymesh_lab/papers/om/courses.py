@@ -30,7 +30,7 @@ Filter = Callable[[Floats], Floats]
 
 
 def as_it_came(of_trace: Floats) -> Floats:
-    """No filter."""
+    """The rates unchanged, where no filter is wanted."""
     return of_trace
 
 
@@ -40,7 +40,7 @@ def trace_folder() -> Path | None:
 
 
 def rounds(bench: Bench) -> int:
-    """Ten minutes."""
+    """How many rounds are run: ten minutes of seconds; a quick run has fewer."""
     return bench.rounds(ROUNDS, QUICK_ROUNDS)
 
 
