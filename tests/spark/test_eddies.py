@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from querymesh.runtime.loops.router_states import EddyStates
 
 import querymesh as qm
 from drifting import Files, conditions
@@ -15,7 +16,6 @@ from join_feed import Feed, Ran, random_rows, to_end
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.routers.make_eddy import EDDIES, make_eddy
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.loops.router_states import EddyStates
 from querymesh.runtime.reports import Report
 from querymesh.runtime.task import eddy_source
 from querymesh.runtime.task.eddy_source import EddySource

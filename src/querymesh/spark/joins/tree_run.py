@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame
 
+from querymesh.cost.plan_tree import join_shape
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.index.tune.kinds import Hash
 from querymesh.optimize.planning.own_order import OwnOrder
-from querymesh.cost.plan_tree import join_shape
 from querymesh.optimize.shards.join_shards import join_cube
 from querymesh.policies.planned import BUDGET
 from querymesh.policies.policy import Job
