@@ -47,7 +47,7 @@ def explain(
     training = training_from(preset, search, start, tolerance, accuracy, seed)
     spark = qm.local_session(app_name="querymesh-explain")
     data = read_files(spark, paths)
-    mesh = qm.train(asked, data, seed=seed, training=training)
+    mesh = qm.train(asked, data, policy=qm.policies.Mesh(training=training))
     if isinstance(mesh, qm.JoinMesh) and shards is not None:
         mesh = spread_over(mesh, data, shards)
     out.print(Text(mesh.explain(html=html)), soft_wrap=True)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+import querymesh as qm
+from querymesh.errors import OptionError
 from querymesh.optimize.train.training import Training
 
 QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
@@ -39,7 +41,6 @@ Seed = Annotated[int, typer.Option(help="of the sample and the search")]
 class Policy(StrEnum):
     """The names of the policies: who decides the route."""
 
-    auto = "auto"
     mesh = "mesh"
     single = "single"
     eddy = "eddy"
@@ -70,3 +71,36 @@ def training_from(
     if preset is None:
         return Training(seed=seed, **said)
     return Training.preset(preset, seed=seed, **said)
+
+
+def policy_from(
+    policy: Policy, training: Training, adapt: bool, goal: str | None, weights: str | None
+) -> qm.policies.Policy:
+    """The policy asked for, with the options that are its own."""
+    for name, given, owner in (("goal", goal, Policy.rate), ("weights", weights, Policy.chart)):
+        if given is not None and policy is not owner:
+            raise OptionError(
+                f"--{name} is of policy {owner.value}, and the policy is {policy.value}: give "
+                f"--policy {owner.value}, or leave --{name} out"
+            )
+    planned: dict[str, Any] = {"sample_rows": training.sample_rows, "seed": training.seed}
+    if not adapt:
+        planned["budget"] = 0.0
+    match policy:
+        case Policy.mesh:
+            return qm.policies.Mesh(training=training, adapt=adapt)
+        case Policy.single:
+            return qm.policies.Single(training=training, adapt=adapt)
+        case Policy.eddy:
+            return qm.policies.Eddy(seed=training.seed)
+        case Policy.cbr:
+            return qm.policies.Cbr(seed=training.seed)
+        case Policy.rate:
+            from querymesh.optimize.rate.goals import goal_from
+
+            return qm.policies.Rate(goal=None if goal is None else goal_from(goal), **planned)
+        case Policy.chart:
+            from querymesh.optimize.chart.charting import weights_from
+
+            chosen = None if weights is None else weights_from(weights)
+            return qm.policies.Chart(weights=chosen, **planned)

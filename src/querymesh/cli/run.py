@@ -30,11 +30,10 @@ from querymesh.cli.options import (
     Start,
     Time,
     Tolerance,
+    policy_from,
     training_from,
 )
 from querymesh.cli.results import print_run, write_page, write_result
-from querymesh.optimize.chart.charting import weights_from
-from querymesh.optimize.rate.goals import goal_from
 
 
 def run(
@@ -64,8 +63,8 @@ def run(
         int | None, typer.Option("--files-per-batch", min=1, help="of each stream")
     ] = None,
     shards: Shards = None,
-    delay: Annotated[str, typer.Option(help="how late tuples may come")] = "10 seconds",
-    idle: Annotated[
+    watermark: Annotated[str, typer.Option(help="how late tuples may come")] = "10 seconds",
+    idle_timeout: Annotated[
         str, typer.Option(help="a stream silent for longer holds up no other")
     ] = "10 minutes",
     index: Annotated[
@@ -112,6 +111,7 @@ def run(
     asked = read_query(query, functions, time)
     plan = asked if mesh is None else _saved_mesh(mesh, asked)
     training = training_from(preset, search, start, tolerance, accuracy, seed)
+    chosen = policy_from(policy, training, adapt, goal, weights)
     spark = qm.local_session(app_name="querymesh-run")
     data = read_files(spark, paths)
     if stream:
@@ -120,17 +120,13 @@ def run(
         plan,
         data,
         sample=read_files(spark, split_inputs(samples)) if samples else None,
-        policy=policy.value,
+        policy=chosen,
         engine=engine.value,
         index=index,
         shards=shards,
         checkpoint=None if checkpoint is None else str(checkpoint),
-        delay=delay,
-        idle=idle,
-        training=training,
-        adapt=adapt,
-        goal=None if goal is None else goal_from(goal),
-        weights=None if weights is None else weights_from(weights),
+        watermark=watermark,
+        idle_timeout=idle_timeout,
     )
     write_result(result, output, style, checkpoint, follow)
     print_run(result, output)
