@@ -26,7 +26,7 @@ from querymesh.errors import OptionError
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.routes.best_route import RouteSearch
 from querymesh.optimize.search.start import from_tree
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import name_of
 from querymesh.optimize.train.describe import (
     best_single,
     costs_us,

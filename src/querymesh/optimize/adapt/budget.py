@@ -43,7 +43,7 @@ class Ask:
 
     def for_task(self, batch: int | None, partition: int) -> tuple[float, float]:
         """The share of its rows a task is to profile, and how many at most."""
-        if self.most > 0 and batch == self.batch and partition < self.tasks:
+        if batch == self.batch and partition < self.tasks:
             return self.burst_share, float(self.most)
         return self.share, math.inf
 

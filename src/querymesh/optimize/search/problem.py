@@ -34,7 +34,7 @@ from querymesh.optimize.routes.best_route import (
 )
 from querymesh.optimize.search.cell_costs import CellCosts
 from querymesh.optimize.search.lattice import Group, Partition
-from querymesh.optimize.train.prune import Pruner
+from querymesh.optimize.search.prune import Pruner
 from querymesh.stats.profile import Route, survivors
 
 MAX_LEAVES = 32

@@ -25,7 +25,8 @@ from querymesh.optimize.routes.best_route import (
 )
 from querymesh.optimize.routes.shared_route import SharedRoutes
 from querymesh.optimize.routes.uncertain import uncertain_route
-from querymesh.optimize.train.training import Training, chosen
+from querymesh.optimize.strategy import chosen
+from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
 

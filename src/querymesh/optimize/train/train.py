@@ -27,7 +27,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.search.problem import Problem, Solution
 from querymesh.optimize.search.searches import SEARCHES
 from querymesh.optimize.search.start import STARTS, Start, checked
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import chosen, name_of
 from querymesh.optimize.train.describe import (
     best_single,
     costs_us,
@@ -37,7 +37,7 @@ from querymesh.optimize.train.describe import (
     single_mesh,
 )
 from querymesh.optimize.train.folds import JUDGES
-from querymesh.optimize.train.training import Training, chosen
+from querymesh.optimize.train.training import Training
 from querymesh.options import check_name
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route

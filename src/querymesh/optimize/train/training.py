@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import OptionError
@@ -13,10 +13,9 @@ from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
+from querymesh.optimize.strategy import chosen
 from querymesh.optimize.train.folds import JUDGES, Judge
-from querymesh.options import check_integer, check_name, check_number
-
-Strategy = TypeVar("Strategy")
+from querymesh.options import check_integer, check_number
 
 LEAST: Mapping[str, int] = {
     "sample_rows": 1,
@@ -143,16 +142,3 @@ class Training:
         from querymesh.optimize.train.presets import PRESETS
 
         return cls(**{**chosen("preset", name, PRESETS), **changes})
-
-
-def chosen(what: str, choice: str | Strategy, strategies: Mapping[str, Strategy]) -> Strategy:
-    """The strategy of that name, or the function that was given in its place."""
-    if isinstance(choice, str):
-        check_name(what, choice, strategies)
-        return strategies[choice]
-    if not callable(choice):
-        raise OptionError(
-            f"a {what} is a name or a function, not {choice!r}. "
-            f"Known: {', '.join(sorted(strategies))}"
-        )
-    return cast(Strategy, choice)
