@@ -190,7 +190,7 @@ class Growing:
 
     def _written(self) -> Iterator[int]:
         """Bytes of each partition as a block file."""
-        routes = {a: list(router.mesh.leaf_routes) for a, router in self.routers.items()}
+        routes = {a: list(router.mesh.leaf_routes) for a, router in self.core.routers.items()}
         patterns = patterns_of(self.join, routes)
         with TemporaryDirectory() as folder:
             storage = Storage(folder)
