@@ -100,6 +100,51 @@ def test_a_join_has_all_predicates_between_its_sides():
     assert top.left.costs.handling_s == 17
 
 
+def top_of(query, text):
+    return next(tree for tree in plans(query) if plan_text(tree) == text)
+
+
+def test_predicates_of_one_key_count_by_their_least_selective_spanning_tree():
+    streams = tuple(Source(name, 1.0) for name in "ABC")
+    predicates = (
+        JoinPredicate("A", "B", 0.1, handling_s=1, group="k"),
+        JoinPredicate("B", "C", 0.2, handling_s=2, group="k"),
+        JoinPredicate("C", "A", 0.4, handling_s=4, group="k"),
+    )
+    query = RateQuery(streams, predicates, costs=JoinCosts(hash_s=8))
+    # All three streams keep F = 0.4 · 0.2 of their combinations.
+    for text, below, top in (
+        ("(A ⋈ B) ⋈ C", 0.1, 0.08 / 0.1),
+        ("(B ⋈ C) ⋈ A", 0.2, 0.08 / 0.2),
+        ("(A ⋈ C) ⋈ B", 0.4, 0.08 / 0.4),
+    ):
+        tree = top_of(query, text)
+        assert tree.left.selectivity == below
+        assert tree.selectivity == pytest.approx(top)
+    # The key is compared once, at the price of the dearer predicate, not at that of both.
+    assert top_of(query, "(A ⋈ B) ⋈ C").costs.handling_s == 4
+    assert top_of(query, "(A ⋈ C) ⋈ B").costs.handling_s == 2
+    assert top_of(query, "(A ⋈ C) ⋈ B").left.costs.handling_s == 4
+
+
+def test_a_join_never_passes_more_than_all_pairs():
+    streams = tuple(Source(name, 1.0) for name in "ABC")
+    predicates = (
+        JoinPredicate("A", "B", 0.1, group="k"),
+        JoinPredicate("B", "C", 0.9, group="k"),
+        JoinPredicate("C", "A", 0.9, group="k"),
+    )
+    assert top_of(RateQuery(streams, predicates), "(A ⋈ B) ⋈ C").selectivity == 1
+
+
+def test_a_key_that_nothing_shares_passes_nothing():
+    streams = tuple(Source(name, 1.0) for name in "ABC")
+    predicates = tuple(
+        JoinPredicate(*pair, 0.0, group="k") for pair in (("A", "B"), ("B", "C"), ("C", "A"))
+    )
+    assert top_of(RateQuery(streams, predicates), "(A ⋈ B) ⋈ C").selectivity == 0
+
+
 def test_selections_stand_anywhere_above_their_stream_and_in_any_order():
     streams = (Source("A", 1.0), Source("B", 1.0))
     steps = (Selection("A", 0.1, name="σ1"), Selection("A", 0.1, name="σ2"), Projection())

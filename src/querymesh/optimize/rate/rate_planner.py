@@ -155,7 +155,7 @@ class RatePlanner(Explained):
         if running is not None:
             shape = join_shape(running.tree)
             now = judged(shape, found, self._goal)
-            if shape == join_shape(found.tree) or not _better(found, now, self._goal):
+            if shape == join_shape(found.tree) or not is_better(found, now, self._goal):
                 self.chosen = replace(now, way=running.way, round=running.round)
                 return None
             reason += f"; {text_of(running.tree)} would do {_value(now, self._goal)}"
@@ -248,7 +248,7 @@ def _value(found: Chosen, goal: Goal) -> str:
             return f"all results in {found.value:,.4g} s, {load}"
 
 
-def _better(found: Chosen, running: Chosen, goal: Goal) -> bool:
+def is_better(found: Chosen, running: Chosen, goal: Goal) -> bool:
     """Whether a plan does better by enough; or as well, with less work by enough."""
     if running.value == math.inf:
         return True
