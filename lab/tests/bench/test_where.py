@@ -13,7 +13,7 @@ from querymesh_lab.bench.data.lines import PATTERNS, condition, lines
 from querymesh_lab.bench.data.messages import PREDICATES, RELATION, messages
 from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import correlated, other_engines, plain_spark
-from querymesh_lab.bench.filters.contest import Question, prepare
+from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
 from querymesh_lab.bench.filters.where_bench import CASES, run_where
 from querymesh_lab.bench.measure import RivalsDisagreeError
 
@@ -25,7 +25,7 @@ def contest(spark):
     data = messages(1500, OPPOSITE)
     made = prepare(
         Bench(quick=True, start=lambda: spark),
-        Question(
+        FilterQuestion(
             RELATION,
             select(RELATION, PREDICATES),
             data.table,

@@ -23,7 +23,7 @@ from querymesh_lab.papers.cbr.eddy_runs import (
     LOTTERY,
     OWN,
     SBR,
-    Counted,
+    CountedRun,
     count,
     mean_and_error,
     star_case,
@@ -81,7 +81,7 @@ def test_content_learns_finds_the_classifier_attribute_and_comes_near_to_content
 
 
 def test_improvement_is_over_the_better_setting_of_sbr():
-    found = Counted({SBR: 2.0, LOTTERY: 4.0, LEARNS: 1.0, KNOWS: 0.5}, {}, Metrics())
+    found = CountedRun({SBR: 2.0, LOTTERY: 4.0, LEARNS: 1.0, KNOWS: 0.5}, {}, Metrics())
     assert (found.improvement(), found.improvement(KNOWS)) == (50.0, 75.0)
     assert found.improvement(over=LOTTERY) == 75.0
 
@@ -168,7 +168,7 @@ def test_how_near_to_content_knows_has_a_row_for_each_number_of_joins():
 
 def _counted(sbr, learns, own=None, knows=None):
     calls = {SBR: sbr, LOTTERY: sbr, LEARNS: learns, OWN: own or learns, KNOWS: knows or learns}
-    return Counted(calls, calls, Metrics())
+    return CountedRun(calls, calls, Metrics())
 
 
 def test_figure_8_finds_that_the_sensor_tells_most_about_light():

@@ -18,9 +18,9 @@ from querymesh_lab.papers.om import om, om_charts, om_data
 from querymesh_lab.papers.om.courses import join_courses, single_courses
 from querymesh_lab.papers.om.om_data import (
     HOST,
-    Alone,
     Conversations,
-    Course,
+    HostCourse,
+    IndependentHosts,
     course,
     scaled,
     smoothed,
@@ -28,7 +28,7 @@ from querymesh_lab.papers.om.om_data import (
     urnd,
     variation_of,
 )
-from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Follower, follow, q1, q2
+from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, QueryFollower, follow, q1, q2
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def still(rates, shares):
         found = np.full(rate, HOST + 1)
         found[: round(share * rate)] = HOST
         hosts.append(found)
-    return Course({SINGLE: hosts})
+    return HostCourse({SINGLE: hosts})
 
 
 def rows_of(results):
@@ -104,7 +104,7 @@ def test_filters_change_how_erratic_a_trace_is_and_not_how_fast(trace):
     assert smoothed(rates, 1).tolist() == rates.tolist()
 
 
-@pytest.mark.parametrize("talk", [Conversations(active=40, lasting_s=3), Alone()])
+@pytest.mark.parametrize("talk", [Conversations(active=40, lasting_s=3), IndependentHosts()])
 def test_hosts_have_their_shares_in_the_long_run(talk):
     met = course({SINGLE: np.full(2000, 50.0)}, talk)
     hosts = np.concatenate(met.hosts[SINGLE])
@@ -116,14 +116,14 @@ def test_hosts_have_their_shares_in_the_long_run(talk):
 def test_conversations_make_shares_that_last_and_single_packets_do_not():
     rates = {SINGLE: np.full(600, 200.0)}
     lasting, alone = (
-        course(rates, talk).selectivities(SINGLE) for talk in (Conversations(), Alone())
+        course(rates, talk).selectivities(SINGLE) for talk in (Conversations(), IndependentHosts())
     )
     assert np.corrcoef(lasting[1:], lasting[:-1])[0, 1] > 0.8
     assert abs(np.corrcoef(alone[1:], alone[:-1])[0, 1]) < 0.2
 
 
 def test_a_course_counts_what_its_tuples_have():
-    met = Course(
+    met = HostCourse(
         {"a": [np.array([1, 2, 2]), np.array([5])], "b": [np.array([2, 1]), np.array([5])]}
     )
     assert met.rates("a").tolist() == [3.0, 1.0]
@@ -209,14 +209,14 @@ def test_ten_queries_are_served_in_turn_and_a_heavy_one_starves_nobody(trace, be
 
 def test_a_round_takes_as_long_as_its_plan_has_tuples_to_process():
     met = still([100, 101], [0.25, 0.25])
-    follower = Follower(q1(met), met)
+    follower = QueryFollower(q1(met), met)
     selected_first, projected_first = (
         om_many.seconds(follower, Chosen((SINGLE,), (plan,)), 0) for plan in (0, 1)
     )
     assert selected_first == pytest.approx(100 / 400e3 + 25 / 500e3)
     assert projected_first == pytest.approx(100 / 400e3 + 100 / 500e3)
     hosts = {"TCP": [np.array([1, 1])], "UDP": [np.array([1, 2])], "SF": [np.array([7])]}
-    joined = Follower(q2(urnd(STREAMS, 5)), Course(hosts))
+    joined = QueryFollower(q2(urnd(STREAMS, 5)), HostCourse(hosts))
     order = Chosen(("TCP", "UDP", "SF"), (0, 0, 0))
     assert om_many.seconds(joined, order, 0) == pytest.approx((2 + 2 + 2 + 1) / 3e3)
 

@@ -14,7 +14,7 @@ from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
 from querymesh_lab.papers.qm import qm_lab as lab
 from querymesh_lab.papers.qm.qm import FIGURES
-from querymesh_lab.papers.qm.rivals import QM, SP, Subject, race, train_rivals
+from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, race, train_rivals
 from querymesh_lab.papers.qm.ten_streams import TenStreams
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 from querymesh_lab.papers.reproduced import Reproduced
@@ -26,7 +26,7 @@ SMALL = TenWay(symbols=100, partners=4)
 
 
 def small_subject(rows):
-    return Subject(SMALL.query(), SOURCE, SMALL.source(rows)[0], SMALL.partner_tables())
+    return LookUpSubject(SMALL.query(), SOURCE, SMALL.source(rows)[0], SMALL.partner_tables())
 
 
 @pytest.fixture(scope="module")

@@ -27,9 +27,9 @@ from querymesh_lab.papers.rate.paper_plans import (
     paper_query,
     three_way,
 )
-from querymesh_lab.papers.rate.plan_race import AGAIN, Race, agreed, whole_tree_count
-from querymesh_lab.papers.rate.poisson_rows import Plan
-from querymesh_lab.papers.rate.threaded_run import Until, done_at_s, run_plan
+from querymesh_lab.papers.rate.plan_race import AGAIN, PlanRace, agreed, whole_tree_count
+from querymesh_lab.papers.rate.poisson_rows import DrawnPlan
+from querymesh_lab.papers.rate.threaded_run import StopRule, done_at_s, run_plan
 
 SMALL = Scale(faster=400, fewer=200)
 
@@ -63,7 +63,7 @@ def test_a_scaled_plan_has_the_papers_curve(scale):
 
 def test_every_plan_gets_the_same_rows_and_they_match_as_often_as_the_paper_says():
     query = paper_query(FIVE_DELAYS_S)
-    plans = [Plan(query, tree, 200) for tree in five_way().values()]
+    plans = [DrawnPlan(query, tree, 200) for tree in five_way().values()]
     tables = {s.name: plans[0].rows_of(s).table for s in query.streams}
     for plan in plans[1:]:
         assert all(plan.rows_of(s).table.equals(tables[s.name]) for s in query.streams)
@@ -79,7 +79,7 @@ def test_rows_arrive_at_their_streams_rate_and_a_longer_run_has_those_of_a_short
     query = paper_query(THREE_DELAYS_S)
     tree = three_way()[AB_FIRST]
     for source in query.streams:
-        short, long = (Plan(query, tree, seconds).rows_of(source) for seconds in (40, 60))
+        short, long = (DrawnPlan(query, tree, seconds).rows_of(source) for seconds in (40, 60))
         came = np.searchsorted(short.arrivals_s, 40)
         assert came == pytest.approx(min(40 * source.rate, source.size), rel=0.1)
         assert long.table.slice(0, short.table.num_rows).equals(short.table)
@@ -88,7 +88,7 @@ def test_rows_arrive_at_their_streams_rate_and_a_longer_run_has_those_of_a_short
 @pytest.mark.parametrize("name", [OTHER, EVENLY])
 def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
     query, tree = paper_query(FIVE_DELAYS_S, SMALL), five_way(SMALL)[name]
-    plan = Plan(query, tree, 60)
+    plan = DrawnPlan(query, tree, 60)
     oracle = duckdb.connect()
     for source in query.streams:
         oracle.register(source.name, plan.rows_of(source).table)
@@ -96,7 +96,7 @@ def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
         "SELECT count(*) FROM A JOIN B USING (ab) JOIN C USING (ac) JOIN D USING (bd) "
         "JOIN E USING (de)"
     ).fetchall()
-    ran = run_plan(spark, query, tree, Until(60))
+    ran = run_plan(spark, query, tree, StopRule(60))
     assert ran.ended
     assert ran.made[-1] == expected > 10_000
     assert ran.times_s == sorted(ran.times_s)
@@ -107,7 +107,7 @@ def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
 def test_a_run_stops_when_it_has_enough_results(spark):
     scale = Scale(faster=100)
     query, tree = paper_query(THREE_DELAYS_S, scale), three_way(scale)[AC_FIRST]
-    ran = run_plan(spark, query, tree, Until(60, results=50))
+    ran = run_plan(spark, query, tree, StopRule(60, results=50))
     assert ran.made[-1] >= 50
     assert not ran.ended
 
@@ -127,7 +127,7 @@ def curve(*points, ends=False):
 def raced():
     early = curve((0, 0), (10, 1_000), (20, 1_500))
     late = curve((0, 0), (5, 100), (20, 3_000))
-    return Race(
+    return PlanRace(
         Scale(),
         expected={"early": early, "late": late},
         measured={"early": early, "late": late, AGAIN: curve((0, 0), (6, 100), (24, 3_000))},

@@ -35,7 +35,7 @@ AFTER_SWITCH = 5
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What the stream left behind."""
+    """The run of the stream, and what each of its batches did."""
 
     run: Run
     batches: list[BatchProgress]

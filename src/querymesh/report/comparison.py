@@ -61,7 +61,7 @@ class Comparison:
         return len({(c.rows_out, c.fingerprint) for c in self.contenders}) == 1
 
     def as_json(self) -> dict[str, Any]:
-        """The figures for programs."""
+        """The figures as JSON has them."""
         return {
             "rows": self.rows,
             "rounds": len(self.first.seconds),

@@ -48,7 +48,7 @@ def mesh_page(
     title: str = "Query mesh",
     version: int | None = None,
 ) -> str:
-    """The page as text."""
+    """The HTML of the page."""
     return page_of(title, mesh_sections(mesh, metrics, comparison, progress, title, version))
 
 

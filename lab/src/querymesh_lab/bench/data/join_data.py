@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh_lab.bench.data.join_graphs import SHAPES, Shape
+from querymesh_lab.bench.data.join_graphs import JOIN_GRAPHS, JoinGraph
 
 START_MS = 1_700_000_000_000
 GROUP_MEMBERS = 2.0
@@ -52,13 +52,13 @@ class Design:
     label: str = ""
 
     @property
-    def graph(self) -> Shape:
-        """The join graph."""
-        return SHAPES[self.shape]
+    def graph(self) -> JoinGraph:
+        """The join graph of this shape."""
+        return JOIN_GRAPHS[self.shape]
 
     @property
     def name(self) -> str:
-        """How reports call the case."""
+        """The name of the case in reports."""
         return f"{self.shape} {'skewed' if self.rare else 'uniform'}{self.label}"
 
     @property

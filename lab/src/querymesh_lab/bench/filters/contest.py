@@ -43,7 +43,7 @@ PARTITIONS = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class FilterQuestion:
     """What is asked of which rows; classes and verdicts where the generator knows them."""
 
     relation: str
@@ -56,14 +56,14 @@ class Question:
 
 
 @dataclass
-class Contest:
+class FilterContest:
     """A question ready to run.
 
     `single` is the strongest single order there is: found on the profile of all rows, not on the
     sample the mesh had to learn from.
     """
 
-    question: Question
+    question: FilterQuestion
     df: DataFrame
     query: qm.Query
     profile: Profile
@@ -119,11 +119,11 @@ class Contest:
         }
 
     def close(self) -> None:
-        """Give the cached data back."""
+        """Remove the cached data from Spark's memory."""
         self.df.unpersist()
 
 
-def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
+def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterContest:
     """Cache, profile, find the limits, train."""
     df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
@@ -139,7 +139,7 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
     mesh = qm.train(query, question.table, policy=qm.policies.Mesh(seed=seed))
     assert isinstance(mesh, qm.Mesh)
-    return Contest(
+    return FilterContest(
         question=question,
         df=df,
         query=query,

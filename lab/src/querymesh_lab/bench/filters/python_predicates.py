@@ -10,7 +10,7 @@ from querymesh_lab.bench.data.classed import OPPOSITE
 from querymesh_lab.bench.data.messages import PREDICATES, RELATION, messages
 from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import Question, prepare
+from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.measure import interleave
 
@@ -22,7 +22,7 @@ def run(bench: Bench) -> list[Finding]:
     data = messages(bench.rows(120_000, 6_000), OPPOSITE)
     contest = prepare(
         bench,
-        Question(
+        FilterQuestion(
             RELATION,
             select(RELATION, PREDICATES),
             data.table,

@@ -10,7 +10,7 @@ from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.lines import OPPOSITE, PATTERNS, RELATION, condition, lines, sql
 from querymesh_lab.bench.filters import other_engines, plain_spark
-from querymesh_lab.bench.filters.contest import Question, best_orders, prepare
+from querymesh_lab.bench.filters.contest import FilterQuestion, best_orders, prepare
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.measure import interleave
@@ -25,7 +25,7 @@ def run(bench: Bench) -> list[Finding]:
     data = lines(bench.rows(200_000, 40_000), OPPOSITE)
     contest = prepare(
         bench,
-        Question(
+        FilterQuestion(
             RELATION,
             sql(),
             data.table,

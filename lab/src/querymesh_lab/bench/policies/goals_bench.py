@@ -47,12 +47,12 @@ from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.joins.core_run import CoreRun, Watcher, run_core, steps
 from querymesh_lab.bench.measure import Log, interleave
-from querymesh_lab.bench.policies.join_subjects import STEP, Join
+from querymesh_lab.bench.policies.join_subjects import STEP, JoinSubject
 from querymesh_lab.bench.policies.planned_core import MakePlanner, PlannedSteps
 from querymesh_lab.bench.policies.race import (
     Answer,
-    Policy,
-    View,
+    RouterPolicy,
+    SampledView,
     answer_of,
     deciding,
     trained_mesh,
@@ -65,24 +65,24 @@ ROUNDS, QUICK_ROUNDS = 9, 1
 SINGLE = "single"
 
 Routers = Mapping[str, Router]
-Begin = Callable[[], tuple[Routers, Watcher | None]]
+StartRun = Callable[[], tuple[Routers, Watcher | None]]
 """A fresh run: its routers, and what watches it."""
 
 
-def by_views(policy: Policy) -> Callable[[Join], Begin]:
+def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
     """A policy whose routers each see the sample of their own stream."""
 
-    def enter(subject: Join) -> Begin:
+    def enter(subject: JoinSubject) -> StartRun:
         makers = {alias: policy(view) for alias, view in subject.views().items()}
         return lambda: ({alias: make() for alias, make in makers.items()}, None)
 
     return enter
 
 
-def by_training(policy: str) -> Callable[[Join], Begin]:
+def by_training(policy: str) -> Callable[[JoinSubject], StartRun]:
     """Meshes of all streams, trained as `qm.train` does."""
 
-    def enter(subject: Join) -> Begin:
+    def enter(subject: JoinSubject) -> StartRun:
         views = subject.views()
         found = {alias: trained_mesh(view, policy) for alias, view in views.items()}
         profiles = {alias: view.profile for alias, view in views.items()}
@@ -92,10 +92,10 @@ def by_training(policy: str) -> Callable[[Join], Begin]:
     return enter
 
 
-def by_plans(make: MakePlanner) -> Callable[[Join], Begin]:
+def by_plans(make: MakePlanner) -> Callable[[JoinSubject], StartRun]:
     """A policy that plans the whole join, by the sample and again while it runs."""
 
-    def enter(subject: Join) -> Begin:
+    def enter(subject: JoinSubject) -> StartRun:
         sample = sampled_round(SampledJoin(subject.join, subject.sample, {}), Training())
 
         def begin() -> tuple[Routers, Watcher]:
@@ -110,7 +110,7 @@ def by_plans(make: MakePlanner) -> Callable[[Join], Begin]:
 DEFAULT = "mesh"
 """What `qm.run` does unless it is told another policy."""
 
-POLICIES: dict[str, Callable[[Join], Begin]] = {
+POLICIES: dict[str, Callable[[JoinSubject], StartRun]] = {
     SINGLE: by_training("single"),
     "mesh": by_training("mesh"),
     "eddy": by_views(deciding(EDDY, Routing())),
@@ -122,7 +122,7 @@ POLICIES: dict[str, Callable[[Join], Begin]] = {
 
 
 @dataclass(frozen=True)
-class Uneven(Join):
+class UnevenSubject(JoinSubject):
     """Streams of which not all rows come: of stream i the share `shares[i]`, and after half of the
     time, if they `swap`, that of the stream as far from the other end."""
 
@@ -131,7 +131,7 @@ class Uneven(Join):
 
     @cached_property
     def streams(self) -> dict[str, pa.RecordBatch]:
-        """The streams by alias, thinned."""
+        """The rows of each stream that come, by alias."""
         rng = np.random.default_rng(self.design.seed + 1)
         found = {}
         for number, (alias, rows) in enumerate(super().streams.items()):
@@ -141,7 +141,7 @@ class Uneven(Join):
             found[alias] = rows.filter(pa.array(rng.random(rows.num_rows) < share))
         return found
 
-    def views(self) -> dict[str, View]:
+    def views(self) -> dict[str, SampledView]:
         """Each stream, with a profile of the sample; what arrives in a step is classified at once.
 
         Training counts with windows of that size, and of the largest steps none is divided.
@@ -170,14 +170,14 @@ _DESIGNS: dict[str, tuple[dict[str, Any], tuple[float, ...], bool]] = {
 }
 
 
-def subject_of(name: str, quick: bool) -> Uneven:
-    """The streams of a case."""
+def subject_of(name: str, quick: bool) -> UnevenSubject:
+    """The streams of a case, by its name."""
     given, shares, swap = _DESIGNS[name]
     size: dict[str, Any] = {"rows": QUICK, **QUICK_RATE} if quick else {"rows": ROWS}
-    return Uneven(name, Design(**{**given, **size}), shares=shares, swap=swap)
+    return UnevenSubject(name, Design(**{**given, **size}), shares=shares, swap=swap)
 
 
-class Queue(NamedTuple):
+class QueueOutcome(NamedTuple):
     """A run behind a queue: results by the time the last tuple arrives, and the most tuples that
     had come and were not done when a step ended."""
 
@@ -185,14 +185,14 @@ class Queue(NamedTuple):
     waiting: int
 
 
-class Step(NamedTuple):
+class StepTime(NamedTuple):
     """One step of a run: how long it took, and how many results it gave."""
 
     took_s: float
     results: int
 
 
-def queued(taken: Sequence[Step], rows: int, lasting_s: float) -> Queue:
+def queued(taken: Sequence[StepTime], rows: int, lasting_s: float) -> QueueOutcome:
     """What becomes of a run if its tuples, so many in all, come evenly over this time.
 
     Of a step under way at the end, the share of its results is out that its time is over.
@@ -205,31 +205,31 @@ def queued(taken: Sequence[Step], rows: int, lasting_s: float) -> Queue:
         arrived = min(len(taken), int(done_s / every_s))
         waiting = max(waiting, (arrived - number) * each)
         by_end += results * min(1.0, max(0.0, lasting_s - begun_s) / max(took_s, 1e-12))
-    return Queue(round(by_end), round(waiting))
+    return QueueOutcome(round(by_end), round(waiting))
 
 
-def usual_steps(runs: Sequence[CoreRun], lasting_s: float | None = None) -> list[Step]:
+def usual_steps(runs: Sequence[CoreRun], lasting_s: float | None = None) -> list[StepTime]:
     """The steps of several runs of the same tuples: of each, the median of its times; all of them
     together as long as is said, if it is."""
     took_s = np.median([np.diff([at for at, _ in run.curve]) for run in runs], axis=0)
     if lasting_s is not None:
         took_s = took_s * (lasting_s / took_s.sum())
     results = np.diff([out for _, out in runs[0].curve])
-    return [Step(float(s), int(n)) for s, n in zip(took_s, results, strict=True)]
+    return [StepTime(float(s), int(n)) for s, n in zip(took_s, results, strict=True)]
 
 
 @dataclass
-class Contest:
+class GoalsContest:
     """One case, and all runs of its policies."""
 
-    subject: Join
+    subject: JoinSubject
     runs: dict[str, list[CoreRun]] = field(default_factory=dict)
     switches: dict[str, int] = field(default_factory=dict)
     planning_s: dict[str, float] = field(default_factory=dict)
     clock_s: float = 0.0
 
-    def action(self, name: str, begin: Begin) -> Callable[[], Answer]:
-        """One run of a policy."""
+    def action(self, name: str, begin: StartRun) -> Callable[[], Answer]:
+        """A function that runs the policy once and notes what it did."""
 
         def run() -> Answer:
             routers, watcher = begin()
@@ -248,7 +248,7 @@ class Contest:
 
     @property
     def rows(self) -> int:
-        """Tuples of all streams."""
+        """How many tuples all streams have together."""
         return sum(batch.num_rows for batch in self.subject.streams.values())
 
     def median(self, name: str, figure: Callable[[CoreRun], float]) -> float:
@@ -302,10 +302,10 @@ def same_plan(one: Routers, other: Routers) -> bool:
     )
 
 
-def _contest(subject: Join, rounds: int, log: Log) -> list[Finding]:
+def _contest(subject: JoinSubject, rounds: int, log: Log) -> list[Finding]:
     """A policy that came to `single`'s very plan is not run beside it: what the two would differ by
     is noise."""
-    contest = Contest(subject)
+    contest = GoalsContest(subject)
     begins = {name: enter(subject) for name, enter in POLICIES.items()}
     single, _ = begins[SINGLE]()
     twins = {

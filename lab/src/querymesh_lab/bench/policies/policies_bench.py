@@ -31,7 +31,7 @@ from querymesh.report.text.figures import UNKNOWN, table
 from querymesh_lab.bench.measure import Log
 from querymesh_lab.bench.policies import filter_subjects as policies_filters
 from querymesh_lab.bench.policies import join_subjects as policies_joins
-from querymesh_lab.bench.policies.race import Case, Policy, deciding, race, trained
+from querymesh_lab.bench.policies.race import PolicyCase, RouterPolicy, deciding, race, trained
 
 SECONDS, QUICK_SECONDS = 6.0, 0.0
 """What the timed rounds of one case may take, about."""
@@ -39,7 +39,7 @@ SECONDS, QUICK_SECONDS = 6.0, 0.0
 USERS = Routing()
 SHORT = 1000
 
-POLICIES: dict[str, Policy] = {
+POLICIES: dict[str, RouterPolicy] = {
     "single": trained("single"),
     "mesh": trained("mesh"),
     "eddy": deciding(EDDY, USERS),
@@ -48,7 +48,7 @@ POLICIES: dict[str, Policy] = {
 }
 """The first is what others are compared with. A new policy is one line."""
 
-VARIANTS: dict[str, dict[str, Policy]] = {
+VARIANTS: dict[str, dict[str, RouterPolicy]] = {
     "eddy": {
         "lottery": deciding(EDDY, replace(USERS, choice="lottery")),
         "eddy, no places": deciding(EDDY, replace(USERS, by_context=False)),
@@ -68,14 +68,14 @@ VARIANTS: dict[str, dict[str, Policy]] = {
 }
 """Each with one setting changed; counted once, in the details of their policy."""
 
-CASES: dict[str, Case] = {**policies_filters.CASES, **policies_joins.CASES}
+CASES: dict[str, PolicyCase] = {**policies_filters.CASES, **policies_joins.CASES}
 
 
 def run_policies(
     quick: bool = False,
     cases: list[str] | None = None,
     log: Log = print,
-    more: Mapping[str, Case] | None = None,
+    more: Mapping[str, PolicyCase] | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each case and policy. `more` are cases that this layer does not know."""
     known = {**CASES, **(more or {})}
@@ -90,7 +90,7 @@ def run_policies(
         if subject is None:
             log(f"  {name}: skipped, its data are not here")
             continue
-        variants: Mapping[str, Mapping[str, Policy]] = {} if quick else VARIANTS
+        variants: Mapping[str, Mapping[str, RouterPolicy]] = {} if quick else VARIANTS
         seconds = QUICK_SECONDS if quick else SECONDS
         found = race(subject, POLICIES, variants, seconds, log)
         rows += [finding.as_row(command) for finding in found]

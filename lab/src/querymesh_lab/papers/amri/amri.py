@@ -10,11 +10,11 @@ from querymesh_lab.papers.amri import why as amri_why
 from querymesh_lab.papers.amri.amri_charts import results_by_time
 from querymesh_lab.papers.amri.amri_figures import ADAPTING
 from querymesh_lab.papers.amri.amri_lab import figure_9c
-from querymesh_lab.papers.amri.index_race import Race
+from querymesh_lab.papers.amri.index_race import IndexRace
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
-Raced = tuple[Race, list[Result]]
+Raced = tuple[IndexRace, list[Result]]
 
 
 def figure_8(bench: Bench) -> Reproduced:
@@ -26,7 +26,7 @@ def figure_8(bench: Bench) -> Reproduced:
 
 
 def figure_9a(bench: Bench) -> Reproduced:
-    """9a: how many hash indices."""
+    """9a: by the number of hash indices."""
     return _drawn("9a", amri_figures.hash_counts(bench))
 
 

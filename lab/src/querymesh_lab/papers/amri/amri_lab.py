@@ -30,7 +30,7 @@ from querymesh_lab.bench.data.intel_lab import mote_places
 from querymesh_lab.bench.data.real_streams import quarters
 from querymesh_lab.bench.joins.core_run import as_batches
 from querymesh_lab.papers.amri.amri_figures import against
-from querymesh_lab.papers.amri.index_race import Course, Race, course, race
+from querymesh_lab.papers.amri.index_race import IndexCourse, IndexRace, course, race
 from querymesh_lab.papers.amri.index_rivals import (
     FIGURE_10,
     QUICK,
@@ -54,7 +54,7 @@ SHARED = {"warmth": ("nw ne", "sw se"), "damp": ("nw sw", "ne se"), "place": ("n
 WINDOW = 40_000
 
 
-def figure_9c(bench: Bench, folder: Path) -> tuple[Race, list[Result]]:
+def figure_9c(bench: Bench, folder: Path) -> tuple[IndexRace, list[Result]]:
     """AMRI against the fixed bitmap and the best number of hash indices."""
     paper = settings(FIGURE_10, bench.quick)
     counts = (3, 7) if bench.quick else (3, 5, 7)
@@ -65,7 +65,7 @@ def figure_9c(bench: Bench, folder: Path) -> tuple[Race, list[Result]]:
 
 
 @cache
-def lab_course(folder: Path, quick: bool) -> Course:
+def lab_course(folder: Path, quick: bool) -> IndexCourse:
     """Trained on the first readings, run on the ones after them."""
     by = QUICK if quick else 1
     rows, window = 4 * TUPLES // by, WINDOW // by

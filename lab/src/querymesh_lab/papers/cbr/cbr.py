@@ -42,7 +42,7 @@ def figures_5_6_10(bench: Bench) -> Reproduced:
 
 
 def figure_7(bench: Bench) -> Reproduced:
-    """7: by aggregate selectivity."""
+    """7: improvement by aggregate selectivity."""
     found = cbr_random.by_aggregate(bench)
     return Reproduced(cbr_random_claims.figure_7(found), [lambda: cbr_charts.by_aggregate(found)])
 

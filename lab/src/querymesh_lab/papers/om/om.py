@@ -15,7 +15,7 @@ from querymesh_lab.papers.reproduced import Figures, Reproduced
 
 
 def example(bench: Bench) -> Reproduced:
-    """§ 3.2: how weights choose."""
+    """§ 3.2: how weights choose between two plans."""
     return Reproduced(om_example.results())
 
 
@@ -31,7 +31,7 @@ def figure_3a(bench: Bench) -> Reproduced:
 
 
 def figure_3b(bench: Bench) -> Reproduced:
-    """3b: by how erratic λ is."""
+    """3b: fidelity by how erratic λ is."""
     folder = trace_folder()
     if folder is None:
         return Reproduced(no_trace(bench, "3b", ["Q1: least fidelity"]))
@@ -40,7 +40,7 @@ def figure_3b(bench: Bench) -> Reproduced:
 
 
 def figure_3c(bench: Bench) -> Reproduced:
-    """3c: by k."""
+    """3c: fidelity by k, the partitions of a dimension."""
     folder = trace_folder()
     if folder is None:
         return Reproduced(no_trace(bench, "3c", ["Q1: k = 10", "Q1: k = 40"]))
@@ -68,7 +68,7 @@ def figure_4b(bench: Bench) -> Reproduced:
 
 
 def many(bench: Bench) -> Reproduced:
-    """§ 5.4: ten queries."""
+    """§ 5.4: ten queries served in turn."""
     folder = trace_folder()
     if folder is None:
         names = ["ten queries: those of one stream", "ten queries: joins"]

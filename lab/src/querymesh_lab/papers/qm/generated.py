@@ -21,7 +21,7 @@ from querymesh.optimize.strategy import chosen, name_of
 from querymesh.stats.profile import Profile
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)
-"""About what `fabric/calibrate.py` measures."""
+"""About what `fabric/profile/calibrate.py` measures, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

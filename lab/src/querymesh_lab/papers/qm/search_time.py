@@ -26,7 +26,7 @@ from querymesh.stats.profile import Profile
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.generated import SearchTime, time_search
-from querymesh_lab.papers.qm.rivals import Subject, overheads
+from querymesh_lab.papers.qm.rivals import LookUpSubject, overheads
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 
 TUPLES = (8, 16, 25, 50, 75, 100)
@@ -82,7 +82,9 @@ def _median(
 def _on_ten_way(bench: Bench, tuples: int) -> float:
     """II on a sample of the data with static partners, whose six attributes make costlier trees."""
     design = TenWay()
-    subject = Subject(design.query(), SOURCE, design.source(SAMPLE)[0], design.partner_tables())
+    subject = LookUpSubject(
+        design.query(), SOURCE, design.source(SAMPLE)[0], design.partner_tables()
+    )
     profile = subject.profile(SAMPLE)
     taken = []
     for seed in range(1 if bench.quick else 3):

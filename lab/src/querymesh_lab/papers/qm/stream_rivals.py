@@ -83,12 +83,12 @@ class StreamSubject:
 
     @property
     def join(self) -> JoinQuery:
-        """The query, bound."""
+        """The query with its columns known."""
         schema = self.design.tables(0)["S0"].schema
         return bind_join(self.design.query(), {a.upper(): schema for a in self.design.aliases})
 
     def tables(self) -> dict[str, pa.Table]:
-        """The streams by name."""
+        """All rows of each stream, by name."""
         return self.design.tables(self.windows)
 
     def profiles(self, rows: int) -> Profiles:

@@ -32,7 +32,7 @@ PREDICATES = (
 HANDLING_S = 0.00375
 
 THREE_DELAYS_S = {"A": 0.020, "B": 0.002, "C": 0.010}
-"""Between two rows, § 5.2."""
+"""Seconds between two rows of a stream (§ 5.2)."""
 
 FIVE_DELAYS_S = {"A": 0.020, "B": 0.010, "C": 0.015, "D": 0.005, "E": 0.002}
 """Not printed. § 5.4 says what has come after 100 s: A and B, 33% of C, 40% of D, 50% of E."""
