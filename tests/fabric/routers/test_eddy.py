@@ -102,8 +102,8 @@ def test_a_declared_cost_counts():
 
     def routes(cost):
         functions = {
-            "dear": qm.predicate(passes(0.2), name="dear", cost=cost),
-            "cheap": qm.predicate(passes(0.6), name="cheap", cost=10.0),
+            "dear": qm.predicate(passes(0.2), name="dear", cost_us=cost),
+            "cheap": qm.predicate(passes(0.6), name="cheap", cost_us=10.0),
         }
         query = qm.query("SELECT x FROM s WHERE dear(x) AND cheap(x)", functions=functions)
         batch = pa.record_batch({"x": np.random.default_rng(0).permutation(2000) % 100})
