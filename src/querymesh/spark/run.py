@@ -16,7 +16,7 @@ from querymesh.fabric.routers.routing import Routing
 from querymesh.index.tune.indexing import INDEXES, Indexing
 from querymesh.mesh.fit import as_single, check_fits
 from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.mesh import Mesh, SharedMesh, written_order
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.chart.charting import Charting
 from querymesh.optimize.planning.planners import PLANNED, aim_for
@@ -161,7 +161,7 @@ def run(
     bound: BoundQuery | JoinQuery
     if isinstance(mesh_or_query, str):
         raise QueryMeshError('a query is given as qm.query("SELECT ..."), not as bare text')
-    if isinstance(mesh_or_query, Mesh) and mesh_or_query.query.outputs == ():
+    if isinstance(mesh_or_query, SharedMesh):
         raise UnsupportedError(
             "this mesh is of several queries in one pass: run the list of them, which learns it"
         )

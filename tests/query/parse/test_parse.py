@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -241,3 +243,10 @@ def test_queries_travel_to_spark_tasks() -> None:
     assert again.operators == bound.operators
     assert again.output_schema == bound.output_schema
     assert set(again.query.functions) == {"p"}
+
+
+def test_the_sql_parser_is_loaded_when_text_is_first_read() -> None:
+    seen = "import sys, querymesh.query.parse.query as q; print('sqlglot' in sys.modules)"
+    read = f"{seen}; q.query('SELECT a FROM t'); print('sqlglot' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "True"]
