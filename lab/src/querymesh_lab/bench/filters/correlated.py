@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import querymesh as qm
 from querymesh.arrays import Bools, Ints
-from querymesh.optimize.routes.best_route import exact_route
+from querymesh.optimize.routes.dynamic_programming import exact_route
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.stats.profile import Profile, survivors
 from querymesh_lab.bench.case import Bench
