@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 
 import querymesh as qm
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError, QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, charting_of, checked_weights
+from querymesh.optimize.chart.charting import (
+    Charting,
+    charting_of,
+    checked_weights,
+    weights_from,
+)
 from querymesh.optimize.chart.observed import PairSelectivity
 from querymesh.optimize.chart.plan_shape import (
     Condition,
@@ -440,36 +445,47 @@ def test_settings_are_checked_when_they_are_made():
         ((0, 0), "both 0"),
         ((math.nan, 1), "finite"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             checked_weights(weights)
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(weights=weights)
     for wrong, said in (
         ({"k": 0}, "k, the partitions of a dimension, must be a whole number from 1 on, not 0"),
         ({"k": 2.5}, "whole number"),
         ({"most_regions": 0}, "most_regions"),
         ({"rounds": 0}, "rounds"),
-        ({"decay": -1}, "decay"),
         ({"threshold": -0.1}, "threshold"),
         ({"head_room": 1}, "head_room"),
         ({"model": "papre"}, "did you mean 'paper'"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(**wrong)
+    with pytest.raises(QueryMeshError, match="decay"):
+        Charting(decay=-1)
 
 
 def test_weights_and_charting_are_of_policy_chart_and_given_once():
     assert charting_of("chart", (0.1, 0.9), None).w == Weights(0.1, 0.9)
     assert charting_of("chart", None, Charting(k=5)).k == 5
     assert charting_of("mesh", None, None) == Charting()
-    with pytest.raises(QueryMeshError, match="weights= is of policy 'chart', and the policy is"):
+    with pytest.raises(OptionError, match="weights= is of policy 'chart', and the policy is"):
         charting_of("mesh", (0.1, 0.9), None)
-    with pytest.raises(QueryMeshError, match="charting= is of policy 'chart'"):
+    with pytest.raises(OptionError, match="charting= is of policy 'chart'"):
         charting_of("rate", None, Charting())
-    with pytest.raises(QueryMeshError, match="given twice"):
+    with pytest.raises(OptionError, match="given twice"):
         charting_of("chart", (1, 1), Charting())
-    with pytest.raises(QueryMeshError, match="Charting, not dict"):
+    with pytest.raises(OptionError, match="Charting, not dict"):
         charting_of("chart", None, {"k": 3})
+
+
+def test_weights_of_the_command_line_are_two_numbers():
+    assert weights_from("0.4, 0.6") == Weights(0.4, 0.6)
+    with pytest.raises(OptionError, match=r"with a comma between them, as 0\.4,0\.6, not"):
+        weights_from("0.4;0.6")
+    with pytest.raises(OptionError, match="weights are two numbers, what a high output rate"):
+        weights_from("0.4")
+    with pytest.raises(OptionError, match="weight of memory must be a finite number"):
+        weights_from("0.4,-1")
 
 
 def test_the_paper_s_model_can_be_asked_for_and_differs():

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError
 
 Costing = Callable[[Floats], Floats]
 """From points, one a row, to what each plan costs there, one a column."""
@@ -110,7 +110,7 @@ def checked_point(dimensions: Sequence[Dimension], point: Sequence[float]) -> Fl
 def checked_count(what: str, count: int, least: int = 1) -> int:
     """A whole number that is not too small."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-        raise QueryMeshError(f"{what} must be a whole number from {least} on, not {count!r}")
+        raise OptionError(f"{what} must be a whole number from {least} on, not {count!r}")
     return int(count)
 
 

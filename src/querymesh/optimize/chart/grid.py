@@ -27,7 +27,7 @@ from itertools import product
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
     Costing,
@@ -58,7 +58,7 @@ class AdaptiveChart:
     ) -> None:
         count = len(dimensions)
         if not 1 <= count <= MOST_DIMENSIONS:
-            raise QueryMeshError(
+            raise OptionError(
                 f"a chart that is split along borders has 1 to {MOST_DIMENSIONS} dimensions, not "
                 f"{count}: use regular_chart"
             )

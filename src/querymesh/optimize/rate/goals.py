@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from querymesh.cost.plan_tree import PlanTree, plan_text, sources_of
-from querymesh.errors import QueryError, did_you_mean
+from querymesh.errors import OptionError, QueryError, did_you_mean
 from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Reading, predicted, predicted_until
 from querymesh.optimize.rate.heuristics import is_on_time, load, rate_estimate, time_estimate
@@ -25,7 +25,7 @@ class MostBy:
 
     def __post_init__(self) -> None:
         if not 0 < self.time_s < math.inf:
-            raise QueryError(f"most results by {self.time_s} s: write a time above 0")
+            raise OptionError(f"most results by {self.time_s} s: write a time above 0")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class First:
 
     def __post_init__(self) -> None:
         if not 0 < self.results < math.inf:
-            raise QueryError(f"the first {self.results} results: write a number above 0")
+            raise OptionError(f"the first {self.results} results: write a number above 0")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def goal_from(text: str) -> Goal:
     """
     found = _GOAL.fullmatch(text.strip().lower())
     if found is None:
-        raise QueryError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
+        raise OptionError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
     if (seconds := found["seconds"]) is not None:
         return MostBy(float(seconds))
     return Last() if found["results"] is None else First(float(found["results"]))
@@ -162,7 +162,7 @@ def choose(
     takes the plan whose latest part is the earliest, and is for the first results or all of them.
     """
     if way not in WAYS:
-        raise QueryError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
+        raise OptionError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
     tree = WAYS[way](query, goal, space or Space(), reading)
     value = achieved(tree, goal, reading)
     if value == math.inf:
@@ -222,7 +222,7 @@ def period_s(goal: Goal, value: float) -> float:
 
 def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if not isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local rate maximization is for the most results by a time: choose 'local time' for "
             "the first results or all of them"
         )
@@ -237,7 +237,7 @@ def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) ->
 
 def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local time minimization is for the first results or all of them: choose 'local rate' "
             "for the most results by a time"
         )
