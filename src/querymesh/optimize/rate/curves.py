@@ -32,17 +32,7 @@ from typing import Literal
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.cost.plan_tree import (
-    Aggregate,
-    Join,
-    PlanTree,
-    Project,
-    Select,
-    Source,
-    inputs_of,
-    sources_of,
-    window_of,
-)
+from querymesh.cost.plan_tree import Join, PlanTree, Source, inputs_of, sources_of, window_of
 from querymesh.errors import QueryError
 
 Reading = Literal["queue", "mean", "printed"]
@@ -173,13 +163,13 @@ def _work_and_rows(tree: PlanTree) -> tuple[float, float]:
     match tree:
         case Source():
             return 0.0, tree.size
-        case Select() | Project() | Aggregate():
-            work_s, rows = _work_and_rows(tree.child)
-            return work_s + rows * tree.cost_s, rows * tree.passes
         case Join():
             (left_s, lefts), (right_s, rights) = map(_work_and_rows, inputs_of(tree))
             work_s = tree.costs.work_s(lefts, rights, lefts * rights)
             return left_s + right_s + work_s, tree.passes * lefts * rights
+        case _:
+            work_s, rows = _work_and_rows(tree.child)
+            return work_s + rows * tree.cost_s, rows * tree.passes
 
 
 def _times(tree: PlanTree, until_s: float) -> Floats:
@@ -221,9 +211,6 @@ def _made(tree: PlanTree, times_s: Floats, handled: _Handled) -> Floats:
         case Source():
             # At its end a stream has all its rows: rate · (size / rate) may lack the last digit.
             return np.where(times_s < tree.end_s, tree.rows_a_second * times_s, tree.size)
-        case Select() | Project() | Aggregate():
-            rows = _made(tree.child, times_s, handled)
-            return handled(tree.passes * rows, tree.cost_s * rows, times_s)
         case Join(left, right):
             lefts, rights = _made(left, times_s, handled), _made(right, times_s, handled)
             met = np.diff(lefts) * _held(rights, window_of(right), times_s)
@@ -231,6 +218,9 @@ def _made(tree: PlanTree, times_s: Floats, handled: _Handled) -> Floats:
             pairs = np.concatenate(([0.0], np.cumsum(met)))
             work_s = tree.costs.work_s(lefts, rights, pairs)
             return handled(tree.passes * pairs, work_s, times_s)
+        case _:
+            rows = _made(tree.child, times_s, handled)
+            return handled(tree.passes * rows, tree.cost_s * rows, times_s)
 
 
 def _held(rows: Floats, window_s: float, times_s: Floats) -> Floats:
