@@ -85,12 +85,12 @@ class Charting:
 
     @property
     def w(self) -> Weights:
-        """The weights, checked."""
+        """The weights as `Weights`, however they were given."""
         return checked_weights(self.weights)
 
 
 def checked_weights(given: object) -> Weights:
-    """Weights from two numbers.
+    """Weights from `Weights` or two numbers.
 
     >>> checked_weights((0.4, 0.6))
     Weights(rate=0.4, memory=0.6)
@@ -122,7 +122,7 @@ def weights_from(text: str) -> Weights:
 
 
 def charting_of(policy: str, weights: object, charting: Charting | None) -> Charting:
-    """The settings that `weights=` and `charting=` of a run make together."""
+    """The settings of a run from its `weights=` and `charting=`, of which one may be given."""
     if policy != "chart":
         for name, value in (("weights", weights), ("charting", charting)):
             if value is not None:

@@ -14,7 +14,7 @@ from querymesh.cost.plan_tree import Join, PlanTree, Source
 
 
 class Handled(NamedTuple):
-    """What a tree gives out, how wide it is, and what handling everything took."""
+    """The rows that a plan gives out in the end, their width, and the cost of making them."""
 
     rows: float
     row_bytes: float
@@ -32,7 +32,7 @@ def cardinality_cost(tree: PlanTree, byte_s: float = 0.0) -> float:
 
 
 def handled(tree: PlanTree, byte_s: float = 0.0) -> Handled:
-    """The sum of `cardinality_cost`, with what comes out."""
+    """The rows, their width and the cost of a plan; see `cardinality_cost`."""
     match tree:
         case Source():
             return Handled(tree.size, tree.row_bytes, 0.0)

@@ -19,7 +19,7 @@ from querymesh.optimize.rate.stream_query import RateQuery
 
 @dataclass(frozen=True)
 class MostBy:
-    """The most results by a time."""
+    """As many results as possible by a time, `time_s` seconds after the query starts."""
 
     time_s: float
 
@@ -30,7 +30,7 @@ class MostBy:
 
 @dataclass(frozen=True)
 class First:
-    """So many results as soon as possible."""
+    """The first `results` results as soon as possible."""
 
     results: float
 
@@ -62,7 +62,7 @@ def goal_from(text: str) -> Goal:
 
 
 def goal_text(goal: Goal) -> str:
-    """The goal for people."""
+    """The goal as text; `goal_from` reads it back."""
     match goal:
         case MostBy(time_s):
             return f"most by {time_s:g}s"
@@ -80,8 +80,8 @@ _GOAL = re.compile(
 SAME = 1e-3
 """Plans whose predictions differ by less than this part are as good as each other."""
 
-_SOME_S = 60.0
-"""A time to begin with, where the goal has none."""
+_START_S = 60.0
+"""The period for which a first plan is chosen where the goal has no time, in seconds."""
 
 _ROUNDING = 1e-9
 """The part by which a number of results may be larger than all there are."""
@@ -94,8 +94,12 @@ class Ranked(NamedTuple):
     value: float
 
 
-class Choice(NamedTuple):
-    """A plan, the prediction for it, how it was chosen and of how many."""
+class TreeChoice(NamedTuple):
+    """The plan chosen for a goal.
+
+    `value` is what `achieved` predicts for it, `way` one of `WAYS`, `among` the number of plans
+    that it was chosen from.
+    """
 
     tree: PlanTree
     value: float
@@ -125,7 +129,7 @@ def achieved(tree: PlanTree, goal: Goal, reading: Reading = "queue") -> float:
 
 
 def check_reachable(tree: PlanTree, goal: Goal) -> None:
-    """An error if no plan of the query can do it, windows aside."""
+    """Raise if no plan of the query can reach the goal, even without windows."""
     total = expected_total(tree)
     if isinstance(goal, First) and goal.results > total * (1 + _ROUNDING):
         raise QueryError(
@@ -153,7 +157,7 @@ def choose(
     way: str = "exact",
     space: Space | None = None,
     reading: Reading = "queue",
-) -> Choice:
+) -> TreeChoice:
     """The plan for a goal.
 
     `exact` integrates every plan (eq. 3); of those that do equally well, as all do that are never
@@ -167,11 +171,11 @@ def choose(
     value = achieved(tree, goal, reading)
     if value == math.inf:
         raise QueryError(unreachable(tree, goal))
-    return Choice(tree, value, way, count_plans(query, space))
+    return TreeChoice(tree, value, way, count_plans(query, space))
 
 
 def unreachable(tree: PlanTree, goal: Goal) -> str:
-    """What to say of a plan that windows keep from its goal."""
+    """The text of the error for a plan whose windows are too short for the goal."""
     assert isinstance(goal, First), "the others are reached, or refused before"
     most = float(predicted_until(tree, goal.results).made[-1])
     return (
@@ -197,7 +201,7 @@ def on_time_plan(
     if isinstance(goal, MostBy):
         tree, by_s = least(goal.time_s), goal.time_s
     else:
-        value = achieved(least(_SOME_S), goal, reading)
+        value = achieved(least(_START_S), goal, reading)
         if value == math.inf:
             return None
         by_s = period_s(goal, value)
@@ -216,7 +220,7 @@ def _least_work(best_first: Sequence[Ranked], goal: Goal) -> PlanTree:
 
 
 def period_s(goal: Goal, value: float) -> float:
-    """The time that a goal is about: given, or when it is reached."""
+    """The seconds that a goal is about: those given, or those until it is reached."""
     return goal.time_s if isinstance(goal, MostBy) else max(value, 1e-9)
 
 

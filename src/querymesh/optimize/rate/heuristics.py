@@ -61,7 +61,7 @@ def is_on_time(tree: PlanTree, by_s: float) -> bool:
 
 
 def _loaded(tree: PlanTree, by_s: float, rate_of: Callable[[Source], float]) -> tuple[float, Load]:
-    """The rate of a tree at a time, and its load."""
+    """The rate at which a plan gives out rows when `by_s` seconds have passed, and its load."""
     match tree:
         case Source():
             return rate_of(tree), Load(0.0, 0.0, 0.0)
@@ -137,7 +137,7 @@ def _endless(tree: PlanTree, by_s: float) -> float:
 
 
 def _brought(tree: PlanTree, until_s: float) -> float:
-    """What a tree can give out of what has come by a time."""
+    """The rows that a plan can make of what has come by a time."""
     match tree:
         case Source():
             return (
@@ -150,7 +150,7 @@ def _brought(tree: PlanTree, until_s: float) -> float:
 
 
 def _enough_s(tree: PlanTree, results: float) -> float:
-    """From when on enough has come for so many results; without an end if all streams end."""
+    """The time by which enough has come for so many results; infinite if all streams end."""
     total = expected_total(tree)
     if results > total * (1 + 1e-9):
         raise QueryError(
