@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.chart.query_charts import Chosen
+from querymesh.optimize.chart.query_charts import ChosenPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.real_folder import holds
 from querymesh_lab.papers import papers
@@ -211,13 +211,13 @@ def test_a_round_takes_as_long_as_its_plan_has_tuples_to_process():
     met = still([100, 101], [0.25, 0.25])
     follower = QueryFollower(q1(met), met)
     selected_first, projected_first = (
-        om_many.seconds(follower, Chosen((SINGLE,), (plan,)), 0) for plan in (0, 1)
+        om_many.seconds(follower, ChosenPlan((SINGLE,), (plan,)), 0) for plan in (0, 1)
     )
     assert selected_first == pytest.approx(100 / 400e3 + 25 / 500e3)
     assert projected_first == pytest.approx(100 / 400e3 + 100 / 500e3)
     hosts = {"TCP": [np.array([1, 1])], "UDP": [np.array([1, 2])], "SF": [np.array([7])]}
     joined = QueryFollower(q2(urnd(STREAMS, 5)), HostCourse(hosts))
-    order = Chosen(("TCP", "UDP", "SF"), (0, 0, 0))
+    order = ChosenPlan(("TCP", "UDP", "SF"), (0, 0, 0))
     assert om_many.seconds(joined, order, 0) == pytest.approx((2 + 2 + 2 + 1) / 3e3)
 
 

@@ -14,7 +14,11 @@ import querymesh as qm
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
 from querymesh.errors import OptionError, QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, checked_weights
+from querymesh.optimize.chart.charting import (
+    Charting,
+    checked_weights,
+    weights_from,
+)
 from querymesh.optimize.chart.observed import PairSelectivity
 from querymesh.optimize.chart.plan_shape import (
     Condition,
@@ -443,22 +447,23 @@ def test_settings_are_checked_when_they_are_made():
         ((0, 0), "both 0"),
         ((math.nan, 1), "finite"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             checked_weights(weights)
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(weights=weights)
     for wrong, said in (
         ({"k": 0}, "k, the partitions of a dimension, must be a whole number from 1 on, not 0"),
         ({"k": 2.5}, "whole number"),
         ({"most_regions": 0}, "most_regions"),
         ({"rounds": 0}, "rounds"),
-        ({"decay": -1}, "decay"),
         ({"threshold": -0.1}, "threshold"),
         ({"head_room": 1}, "head_room"),
         ({"model": "papre"}, "did you mean 'paper'"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(**wrong)
+    with pytest.raises(QueryMeshError, match="decay"):
+        Charting(decay=-1)
 
 
 def test_weights_and_charting_are_of_policy_chart_and_given_once():
@@ -472,6 +477,16 @@ def test_weights_and_charting_are_of_policy_chart_and_given_once():
         Rate(charting=Charting())
     with pytest.raises(OptionError, match="Charting, not dict"):
         Chart(charting={"k": 3})
+
+
+def test_weights_of_the_command_line_are_two_numbers():
+    assert weights_from("0.4, 0.6") == Weights(0.4, 0.6)
+    with pytest.raises(OptionError, match=r"with a comma between them, as 0\.4,0\.6, not"):
+        weights_from("0.4;0.6")
+    with pytest.raises(OptionError, match="weights are two numbers, what a high output rate"):
+        weights_from("0.4")
+    with pytest.raises(OptionError, match="weight of memory must be a finite number"):
+        weights_from("0.4,-1")
 
 
 def test_the_paper_s_model_can_be_asked_for_and_differs():

@@ -32,7 +32,7 @@ from querymesh.optimize.chart.candidates import (
     join_plan,
 )
 from querymesh.optimize.chart.chart import TOLERANCE, Chart, best_plans
-from querymesh.optimize.chart.query_charts import ChartedQuery, Chosen
+from querymesh.optimize.chart.query_charts import ChartedQuery, ChosenPlan
 from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS
 from querymesh.optimize.chart.scheduling import QueryRounds
 from querymesh.stats.histogram import JoinSelectivity
@@ -222,7 +222,7 @@ class QueryFollower:
         self._chosen: list[int] = []
         self._estimated: list[list[float]] = []
 
-    def step(self) -> Chosen:
+    def step(self) -> ChosenPlan:
         """One round: choose, run, take in what it has shown."""
         rounds, at = self.rounds, self.rounds.rounds
         rates = {stream: rounds.rates[stream] for stream in self.streams}
