@@ -217,7 +217,9 @@ def dependent(rows, seed=0):
 
 
 @pytest.mark.parametrize(("by_context", "calls"), [(True, 1.68), (False, 1.85)])
-def test_one_number_for_all_contexts_misleads_where_operators_depend_on_each_other(by_context, calls):
+def test_one_number_for_all_contexts_misleads_where_operators_depend_on_each_other(
+    by_context, calls
+):
     batch = dependent(40_000)
     router = eddy(batch, qm.Routing(by_cost=False, chunk=500, by_context=by_context))
     run(batch.slice(0, 10_000), router)

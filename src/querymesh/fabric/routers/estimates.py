@@ -287,7 +287,7 @@ def _clearly_other(mark: float, here: float, arrived: int) -> bool:
 def updated(before: float, arrived: int, passed: float, memory: float) -> float:
     """The paper's update for tuples that arrived together (CBR § 4.1, note 3).
 
-    >>> updated(0.40, 1, 1, 0.95), updated(0.40, 1, 0, 0.95)
+    >>> round(updated(0.40, 1, 1, 0.95), 2), round(updated(0.40, 1, 0, 0.95), 2)
     (0.43, 0.38)
     """
     kept = memory**arrived
