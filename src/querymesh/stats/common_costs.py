@@ -30,9 +30,9 @@ def with_common_costs(profile: Profile, alike: Sequence[int]) -> Profile:
         return profile
     work = 1 + profile.outcomes[:, at].mean(axis=0)
     measured = (profile.drop_us[at] + profile.pass_us[at]) / 2
-    pooled = float(np.median(measured / work)) * work
-    same = (measured <= MOST_RATIO * pooled) & (measured >= pooled / MOST_RATIO)
+    common = float(np.median(measured / work)) * work
+    same = (measured <= MOST_RATIO * common) & (measured >= common / MOST_RATIO)
     drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
     for costs in (drop_us, pass_us):
-        costs[at] = np.where(same, pooled, costs[at])
+        costs[at] = np.where(same, common, costs[at])
     return replace(profile, drop_us=drop_us, pass_us=pass_us)

@@ -1,9 +1,9 @@
 """Lotteries: how a ruster on an uncertain route finds its next operator (QM § 5.4).
 
-Each kind of choice has a wheel of its own: by the subset of the data (the leaf), the operators still
-to choose from and, of queries that share a pass, those still served. Slices start equal. What a
-chosen operator drops of the tuples it got is recorded for that wheel, and its slice grows with what
-it drops per microsecond::
+Each kind of choice has a wheel of its own: by the subset of the data (the leaf), the operators
+still to choose from and, of queries that share a pass, those still served. Slices start equal. What
+a chosen operator drops of the tuples it got is recorded for that wheel, and its slice grows with
+what it drops per microsecond::
 
     wheel of leaf 2, choosing from 3|1         operator 3 dropped 60 % at 2 us, 1 dropped 10 %
       [======3======|======1======]     ->       [==========3==========|=1=]
