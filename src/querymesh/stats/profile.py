@@ -103,9 +103,9 @@ class Profile:
         queries = max(self.serves, default=0).bit_length()
         alive = np.ones((queries, self.rows))
         rows = np.ones((self.rows, len(order)))
-        for place, j in enumerate(order):
+        for position, j in enumerate(order):
             mine = [q for q in range(queries) if self.serves[j] >> q & 1]
-            rows[:, place] = alive[mine].max(axis=0)
+            rows[:, position] = alive[mine].max(axis=0)
             alive[mine] *= self.outcomes[:, j]
         return rows
 

@@ -15,12 +15,12 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core import operators
 from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.pool import Pool
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh.fabric.routers.eddy import NO_PAIR, EddyRouter
 from querymesh.fabric.routers.make_eddy import make_eddy
-from querymesh.fabric.routers.pool import Pool
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
 from querymesh.mesh.mesh import written_order
 
