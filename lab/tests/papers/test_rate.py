@@ -10,8 +10,7 @@ from querymesh.optimize.rate.curves import Curve, predicted
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.rate import plan_race as rate_race
-from querymesh_lab.papers.rate import rate, rate_figures
+from querymesh_lab.papers.rate import plan_race, rate, rate_figures
 from querymesh_lab.papers.rate.paper_plans import (
     AB_FIRST,
     AC_FIRST,
@@ -151,7 +150,7 @@ def test_a_plan_that_was_stopped_before_gives_a_lower_bound():
 
 
 def test_plans_that_disagree_are_not_compared(monkeypatch):
-    monkeypatch.setattr(rate_race, "whole_tree_count", lambda *_: 3_000)
+    monkeypatch.setattr(plan_race, "whole_tree_count", lambda *_: 3_000)
     found = raced()
     assert agreed(Bench(start=lambda: None), None, {"early": None}, found) == 3_000
     found.measured["late"] = curve((0, 0), (9, 2_999), ends=True)

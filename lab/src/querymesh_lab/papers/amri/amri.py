@@ -5,8 +5,7 @@ from __future__ import annotations
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import folder_with
-from querymesh_lab.papers.amri import amri_figures
-from querymesh_lab.papers.amri import why as amri_why
+from querymesh_lab.papers.amri import amri_figures, comparison_causes
 from querymesh_lab.papers.amri.amri_charts import results_by_time
 from querymesh_lab.papers.amri.amri_figures import ADAPTING
 from querymesh_lab.papers.amri.amri_lab import figure_9c
@@ -58,7 +57,7 @@ def figure_10(bench: Bench) -> Reproduced:
 
 def why(bench: Bench) -> Reproduced:
     """Beyond the paper: what makes AMRI look at more rows."""
-    return Reproduced(amri_why.results(bench))
+    return Reproduced(comparison_causes.results(bench))
 
 
 def _drawn(figure: str, raced: Raced) -> Reproduced:

@@ -1,6 +1,6 @@
 """AMRI's Figure 9c: readings of the Intel lab, four streams by place.
 
-Streams are the quarters of the floor (`bench/real_streams.py`). The paper asks for the same
+Streams are the quarters of the floor (`bench/data/real_streams.py`). The paper asks for the same
 temperature, humidity and relative location, and has an attribute for each two streams::
 
     nw --warmth-- ne        warmth   temperature in steps of 0.02 °C
