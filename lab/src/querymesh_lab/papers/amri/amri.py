@@ -8,8 +8,9 @@ from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.amri import amri_figures, comparison_causes
 from querymesh_lab.papers.amri.amri_charts import results_by_time
 from querymesh_lab.papers.amri.amri_figures import ADAPTING
-from querymesh_lab.papers.amri.amri_lab import figure_9c
+from querymesh_lab.papers.amri.amri_lab import lab_course
 from querymesh_lab.papers.amri.index_race import IndexRace
+from querymesh_lab.papers.amri.index_rivals import FIGURE_8, FIGURE_10, settings, synthetic
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
@@ -31,7 +32,8 @@ def figure_9a(bench: Bench) -> Reproduced:
 
 def figure_9b(bench: Bench) -> Reproduced:
     """9b: AMRI against the others, synthetic streams."""
-    return _drawn("9b", amri_figures.against_others(bench))
+    on, paper = synthetic("all", bench.quick), settings(FIGURE_8, bench.quick)
+    return _drawn("9b", amri_figures.against_others(bench, "9b", on, paper, (1.75, 1.93)))
 
 
 def lab_data(bench: Bench) -> Reproduced:
@@ -40,7 +42,8 @@ def lab_data(bench: Bench) -> Reproduced:
     if folder is None:
         claim = Claim("amri", "9c", "AMRI over fixed bitmap: results in a fixed time", 1.15)
         return Reproduced(without_data(bench, "Lab data", [claim]))
-    return _drawn("9c", figure_9c(bench, folder))
+    on, paper = lab_course(folder, bench.quick), settings(FIGURE_10, bench.quick)
+    return _drawn("9c", amri_figures.against_others(bench, "9c", on, paper, (1.15, 1.68)))
 
 
 def figure_10(bench: Bench) -> Reproduced:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.papers.claim import Result
 from querymesh_lab.papers.om import (
     grid_charts,
     join_figures,
@@ -13,6 +17,7 @@ from querymesh_lab.papers.om import (
     weights_example,
 )
 from querymesh_lab.papers.om.courses import no_trace, trace_folder
+from querymesh_lab.papers.om.single_figures import FidelityPoint
 from querymesh_lab.papers.reproduced import Figures, Reproduced
 
 
@@ -32,22 +37,31 @@ def figure_3a(bench: Bench) -> Reproduced:
     )
 
 
-def figure_3b(bench: Bench) -> Reproduced:
-    """3b: fidelity by how erratic λ is."""
-    folder = trace_folder()
-    if folder is None:
-        return Reproduced(no_trace(bench, "3b", ["Q1: least fidelity"]))
-    results, points = single_figures.figure_3b(bench, folder)
-    return Reproduced(results, [lambda: om_charts.by_filter("3b", points)])
+def _by_setting(
+    figure: str,
+    measure: Callable[[Bench, Path], tuple[list[Result], list[FidelityPoint]]],
+    draw: Callable[[str, list[FidelityPoint]], dict[str, str]],
+    claims: Sequence[str],
+) -> Callable[[Bench], Reproduced]:
+    """A figure of fidelity by one setting; without the trace, its claims without a value."""
+
+    def run(bench: Bench) -> Reproduced:
+        folder = trace_folder()
+        if folder is None:
+            return Reproduced(no_trace(bench, figure, claims))
+        results, points = measure(bench, folder)
+        return Reproduced(results, [lambda: draw(figure, points)])
+
+    return run
 
 
-def figure_3c(bench: Bench) -> Reproduced:
-    """3c: fidelity by k, the partitions of a dimension."""
-    folder = trace_folder()
-    if folder is None:
-        return Reproduced(no_trace(bench, "3c", ["Q1: k = 10", "Q1: k = 40"]))
-    results, points = single_figures.figure_3c(bench, folder)
-    return Reproduced(results, [lambda: om_charts.by_partitions("3c", points)])
+figure_3b = _by_setting("3b", single_figures.figure_3b, om_charts.by_filter, ["Q1: least fidelity"])
+"""3b: fidelity by how erratic λ is."""
+
+figure_3c = _by_setting(
+    "3c", single_figures.figure_3c, om_charts.by_partitions, ["Q1: k = 10", "Q1: k = 40"]
+)
+"""3c: fidelity by k, the partitions of a dimension."""
 
 
 def figure_4a(bench: Bench) -> Reproduced:
