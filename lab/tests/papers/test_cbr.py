@@ -14,22 +14,11 @@ from querymesh_lab.papers.cbr import (
     cbr,
     cbr_lab,
     cost_figures,
+    eddy_runs,
     further_settings,
     random_claims,
     random_selectivities,
     skew,
-)
-from querymesh_lab.papers.cbr.eddy_runs import (
-    COUNTING,
-    KNOWS,
-    LEARNS,
-    LOTTERY,
-    OWN,
-    SBR,
-    CountedRun,
-    count,
-    mean_and_error,
-    star_case,
 )
 from querymesh_lab.papers.cbr.stream_star import StreamStar, skewed
 
@@ -71,11 +60,11 @@ def rows_of(found):
 
 
 def test_content_learns_finds_the_classifier_attribute_and_comes_near_to_content_knows():
-    case = star_case(StreamStar(skewed(2, 0.05)), 16_000, 0)
-    found = count(case)
-    assert found.calls[KNOWS] < found.calls[LEARNS] < found.calls[SBR]
+    case = eddy_runs.star_case(StreamStar(skewed(2, 0.05)), 16_000, 0)
+    found = eddy_runs.count(case)
+    assert found.calls[eddy_runs.KNOWS] < found.calls[eddy_runs.LEARNS] < found.calls[eddy_runs.SBR]
     assert found.above_knows() < 12
-    assert found.improvement(KNOWS) > found.improvement() > 15
+    assert found.improvement(eddy_runs.KNOWS) > found.improvement() > 15
     kinds = Counter()
     for (_, went_by), calls in found.learned.routing.items():
         kinds[random_selectivities.kind_of(went_by)] += calls
@@ -84,14 +73,18 @@ def test_content_learns_finds_the_classifier_attribute_and_comes_near_to_content
 
 
 def test_improvement_is_over_the_better_setting_of_sbr():
-    found = CountedRun({SBR: 2.0, LOTTERY: 4.0, LEARNS: 1.0, KNOWS: 0.5}, {}, Metrics())
-    assert (found.improvement(), found.improvement(KNOWS)) == (50.0, 75.0)
-    assert found.improvement(over=LOTTERY) == 75.0
+    found = eddy_runs.CountedRun(
+        {eddy_runs.SBR: 2.0, eddy_runs.LOTTERY: 4.0, eddy_runs.LEARNS: 1.0, eddy_runs.KNOWS: 0.5},
+        {},
+        Metrics(),
+    )
+    assert (found.improvement(), found.improvement(eddy_runs.KNOWS)) == (50.0, 75.0)
+    assert found.improvement(over=eddy_runs.LOTTERY) == 75.0
 
 
 def test_every_rival_gives_the_same_results():
-    case = star_case(StreamStar(skewed(3, 0.2)), 4000, 0)
-    routers = (case.sbr(COUNTING), case.learns(COUNTING), case.knows())
+    case = eddy_runs.star_case(StreamStar(skewed(3, 0.2)), 4000, 0)
+    routers = (case.sbr(eddy_runs.COUNTING), case.learns(eddy_runs.COUNTING), case.knows())
     assert len({case.run(router).rows_out for router in routers}) == 1
 
 
@@ -103,7 +96,7 @@ def test_what_calls_went_by_has_the_names_of_figure_5():
 
 
 def test_a_mean_has_its_confidence_interval():
-    found = mean_and_error([1.0, 2.0, 3.0])
+    found = eddy_runs.mean_and_error([1.0, 2.0, 3.0])
     assert found["mean"] == 2.0
     assert found["half_interval"] == pytest.approx(4.30 / np.sqrt(3), rel=1e-3)
     assert found["streams"] == 3
@@ -121,7 +114,7 @@ def test_two_attributes_tell_the_class_only_together():
 
 def test_settings_are_judged_on_other_streams_than_those_of_the_figures(bench):
     largest = further_settings.workloads(bench, None)["largest skew, 4 joins"]
-    figures = [star_case(StreamStar(skewed(4, 0.05)), 5000, seed) for seed in range(10)]
+    figures = [eddy_runs.star_case(StreamStar(skewed(4, 0.05)), 5000, seed) for seed in range(10)]
     for case in largest:
         assert not any(case.batch.equals(other.batch) for other in figures)
 
@@ -164,14 +157,20 @@ def test_how_near_to_content_knows_has_a_row_for_each_number_of_joins():
     assert [(row.claim.claim.split(":")[0], row.verdict) for row in rows] == [
         ("4 joins, Content-Learns", "contradicts"),
         ("8 joins, Content-Learns", "exceeds"),
-        (f"4 joins, {OWN}", "contradicts"),
-        (f"8 joins, {OWN}", "exceeds"),
+        (f"4 joins, {eddy_runs.OWN}", "contradicts"),
+        (f"8 joins, {eddy_runs.OWN}", "exceeds"),
     ]
 
 
 def _counted(sbr, learns, own=None, knows=None):
-    calls = {SBR: sbr, LOTTERY: sbr, LEARNS: learns, OWN: own or learns, KNOWS: knows or learns}
-    return CountedRun(calls, calls, Metrics())
+    calls = {
+        eddy_runs.SBR: sbr,
+        eddy_runs.LOTTERY: sbr,
+        eddy_runs.LEARNS: learns,
+        eddy_runs.OWN: own or learns,
+        eddy_runs.KNOWS: knows or learns,
+    }
+    return eddy_runs.CountedRun(calls, calls, Metrics())
 
 
 def test_figure_8_finds_that_the_sensor_tells_most_about_light():
@@ -195,15 +194,21 @@ def test_filters_with_a_cost_give_the_same_results():
     batch = readings(500)
     bounds = cbr_lab.random_bounds(batch, np.random.default_rng(0))
     plain, dear = (cbr_lab.q2(batch, bounds, cost) for cost in (None, 1.0))
-    assert plain.run(plain.sbr(COUNTING)).rows_out == dear.run(dear.sbr(COUNTING)).rows_out
+    assert (
+        plain.run(plain.sbr(eddy_runs.COUNTING)).rows_out
+        == dear.run(dear.sbr(eddy_runs.COUNTING)).rows_out
+    )
 
 
 def test_figure_9_has_our_target_of_overhead_with_the_cheapest_operators_that_cost_anything():
     found = [
         cost_figures.DearerPoint(
             cost_us,
-            Timing({SBR: (1.0,), LEARNS: (seconds,), CONTROL: (1.01,)}, SBR),
-            {SBR: 2.0, LEARNS: 1.99},
+            Timing(
+                {eddy_runs.SBR: (1.0,), eddy_runs.LEARNS: (seconds,), CONTROL: (1.01,)},
+                eddy_runs.SBR,
+            ),
+            {eddy_runs.SBR: 2.0, eddy_runs.LEARNS: 1.99},
         )
         for cost_us, seconds in ((0.0, 3.0), (100.0, 1.02), (500.0, 0.9))
     ]
@@ -218,7 +223,7 @@ def test_calls_until_a_tuple_is_dropped_leave_out_those_of_results():
     batch = readings(3000)
     case = cbr_lab.q2(batch, cbr_lab.random_bounds(batch, np.random.default_rng(1)))
     found = adapt_figures.answer(case)
-    for name in (SBR, LOTTERY, LEARNS):
+    for name in (eddy_runs.SBR, eddy_runs.LOTTERY, eddy_runs.LEARNS):
         assert found.calls[name] == pytest.approx(found.until_dropped[name] + 4 * found.passed)
 
 

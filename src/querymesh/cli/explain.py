@@ -19,12 +19,12 @@ def explain(
     time: options.Time = None,
     shards: options.Shards = None,
     save: options.SaveMesh = None,
+    seed: options.Seed = 0,
     preset: options.Preset = None,
     search: options.Search = None,
     start: options.Start = None,
     tolerance: options.Tolerance = None,
     accuracy: options.Accuracy = None,
-    seed: options.Seed = 0,
 ) -> None:
     """Train a mesh on samples and show it: the tree, the routes, and what they save."""
     paths = split_inputs(samples)
