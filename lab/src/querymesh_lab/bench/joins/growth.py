@@ -79,6 +79,8 @@ class GrowthPoint:
     size: GrowthSize
     rounds: list[RoundCost] = field(default_factory=list)
     partitions: float = 0.0
+    """Partitions of a stream, on average over the streams."""
+
     memory_bytes_a_row: float = 0.0
     file_bytes_a_row: float = 0.0
     raw_bytes_a_row: float = 0.0

@@ -26,7 +26,7 @@ FLUCTUATIONS = {
     "average": Fluctuation(levels(("245103", "410325", "210453", "541320", "523401", "521304"))),
     "few": Fluctuation(levels(("534210", "451320", "310542", "412530", "351402", "213504"))),
 }
-"""By name; found with `amri_phases.search`. "all" is that of Figures 8 and 9."""
+"""By name; found with `phases.search`. "all" is that of Figures 8 and 9."""
 
 PATHS = {
     "all": (6, 6, 6, 6),

@@ -36,7 +36,7 @@ COSTS_US = (0.0, 100.0, 200.0, 300.0, 400.0, 500.0)
 MOMENTS = 8
 STRETCH = 250
 QUERY = 3
-"""The random query that is used, by its number among those of `cbr_adapt`."""
+"""The random query that is used, by its number among those of `adapt_figures`."""
 
 OVERHEAD_PERCENT = 5.0
 """How much more time than SBR we allow with operators as dear as the paper's: some 100 µs, since a

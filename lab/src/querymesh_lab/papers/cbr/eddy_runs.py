@@ -65,7 +65,7 @@ FURTHER = replace(
     evidence=2.0,
     threshold=0.0,
 )
-"""Beyond the paper: what the rows of `cbr_further` say is worth having on."""
+"""Beyond the paper: what the rows of `further_settings` say is worth having on."""
 
 SBR, LOTTERY, LEARNS, KNOWS = "SBR", "SBR by lottery", "Content-Learns", "Content-Knows"
 OWN = "Content-Learns, settings beyond the paper's"

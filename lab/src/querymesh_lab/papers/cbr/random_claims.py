@@ -1,4 +1,4 @@
-"""What CBR's Figures 5, 6, 7 and 10 claim, against what `cbr_random` measured."""
+"""What CBR's Figures 5, 6, 7 and 10 claim, against what `random_selectivities` measured."""
 
 from __future__ import annotations
 
