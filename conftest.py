@@ -1,15 +1,10 @@
-"""What all tests share: one Spark session, and who runs what."""
+"""What all tests share: one Spark session, the `spark` mark, and what doctests leave out."""
 
-import re
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from querymesh.spark.session import local_session
 
@@ -17,38 +12,36 @@ from querymesh.spark.session import local_session
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
-STARTS_SPARK = ("tests/spark/", "tests/demo/", "tests/cli/test_cli.py")
-"""Tests that may start a session by themselves."""
+NO_SPARK_HOME = "/this test starts Spark: give it pytest.mark.spark"
+"""SPARK_HOME of a test without the mark: PySpark looks there for its launcher, and its error names
+this path. Processes that the test starts inherit it."""
 
-STARTS_DRIVERS = ("test_a_join_that_is_killed_again_and_again_gives_each_result_once",)
-"""Tests whose Spark is in processes of their own: they may run beside the session."""
-
-
-@cache
-def needs_spark(module: str) -> bool:
-    """Whether a module, by its path from the project's root, has tests on Spark."""
-    asks = re.compile(r"def \w+\([^)]*\bspark\b")
-    path = Path(__file__).parent / module
-    return module.startswith(STARTS_SPARK) or bool(asks.search(path.read_text(encoding="utf-8")))
+# Flink runs this file in an environment of its own: nothing else can import it.
+collect_ignore = ["lab/src/querymesh_lab/bench/joins/flink/serve_jobs.py"]
 
 
-class OneSession(LoadScopeScheduling):
-    """Two processes share the tests: modules that need Spark go to one of them, so that there is
-    one session; of all others each test goes to who is free."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module, _, test = nodeid.partition("::")
-        return "spark" if needs_spark(module) and test not in STARTS_DRIVERS else nodeid
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSession:
-    """Asked for by `-n`."""
-    return OneSession(config, log)
-
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark comes first: it takes longest."""
-    items.sort(key=lambda item: not needs_spark(item.nodeid.partition("::")[0]))
+    """Mark what uses the session, give it to one process, and run it first: it takes longest.
+
+    First of all hooks, so that `-m` and xdist's groups see the marks.
+    """
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        mark = item.get_closest_marker("spark")
+        if mark is not None and not mark.kwargs.get("own_process", False):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let no test without the mark start Spark; fixtures of any scope are made within."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("spark") is None:
+            patch.setenv("SPARK_HOME", NO_SPARK_HOME)
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ def evaluations_of_oracle(out, files):
 def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path):
     """Twelve thousand rows, where a mesh may take ten batches."""
     files = Files(tmp_path / "in", [OPPOSITE] * 4 + [SWAPPED] * 4)
-    routing = qm.policies.Routing(trial_by="calls", chunk=1000, apart=False)
+    routing = qm.policies.Routing(trial_by="calls", chunk=1000, split_if_cheaper=False)
     how = {"policy": "cbr", "routing": routing, "checkpoint": str(tmp_path / "checkpoint")}
     out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
     drained(out, tmp_path)

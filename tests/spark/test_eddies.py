@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from querymesh.runtime.loops.router_states import EddyStates
 
 import querymesh as qm
 from drifting import Files, conditions
@@ -15,14 +16,15 @@ from join_feed import Feed, Ran, random_rows, to_end
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.routers.make_eddy import EDDIES, make_eddy
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.loops.router_states import EddyStates
 from querymesh.runtime.reports import Report
 from querymesh.runtime.task import eddy_source
 from querymesh.runtime.task.eddy_source import EddySource
 from simulated_stream import OPPOSITE
 from window_cases import MOST_ROWS, case_of
 
-QUICK = qm.policies.Routing(probability=0.5, sample=60, trial_rows=200, trial_by="calls", apart=False)
+QUICK = qm.policies.Routing(
+    probability=0.5, sample=60, trial_rows=200, trial_by="calls", split_if_cheaper=False
+)
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
 LOOK_UP = """SELECT s.id, s.a, t.region, t.weight FROM Src s, Sectors t
              WHERE s.g = t.g AND is_even(s.a) AND t.weight < s.a AND s.ok"""

@@ -60,7 +60,9 @@ def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
         assert all(v.evaluations <= 3000 for v in visits.values())
     alone = 0
     for query in queries():
-        out = qm.run(query, of(query, inputs), policy=qm.policies.Mesh(training=SMALL), engine="fabric")
+        out = qm.run(
+            query, of(query, inputs), policy=qm.policies.Mesh(training=SMALL), engine="fabric"
+        )
         out.count()
         alone += qm.inspect(out).counts.evaluations
     assert live.counts.evaluations < 0.8 * alone
@@ -73,7 +75,9 @@ def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
 def test_any_queries_in_one_pass_give_the_multisets_of_duckdb(spark, case):
     tables = {name: table for each in case for name, table in each.inputs.items()}
     given = {**tables, "Src": spark.createDataFrame(tables["Src"])}
-    with qm.run_all([each.query for each in case], given, policy=qm.policies.Mesh(training=SMALL)) as results:
+    with qm.run_all(
+        [each.query for each in case], given, policy=qm.policies.Mesh(training=SMALL)
+    ) as results:
         for each, out in zip(case, results, strict=True):
             assert as_multiset(out.toArrow()) == each.expected()
 
@@ -88,7 +92,9 @@ def test_a_stream_serves_all_its_queries_in_one_pass_and_learns(spark, tmp_path)
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     both = [queries()[0], queries()[2]]
     checkpoint = str(tmp_path / "checkpoint")
-    results = qm.run(both, {"Src": stream}, checkpoint=checkpoint, policy=qm.policies.Mesh(training=SMALL))
+    results = qm.run(
+        both, {"Src": stream}, checkpoint=checkpoint, policy=qm.policies.Mesh(training=SMALL)
+    )
     live = qm.inspect(results[0])
 
     def sink(query, batch, number):
@@ -100,7 +106,9 @@ def test_a_stream_serves_all_its_queries_in_one_pass_and_learns(spark, tmp_path)
     assert writer.trigger(availableNow=True).start().awaitTermination(120)
     whole = spark.createDataFrame(table)
     for k, query in enumerate(both):
-        expected = as_multiset(qm.run(query, {"Src": whole}, policy=qm.policies.Mesh(training=SMALL)).toArrow())
+        expected = as_multiset(
+            qm.run(query, {"Src": whole}, policy=qm.policies.Mesh(training=SMALL)).toArrow()
+        )
         assert as_multiset(spark.read.parquet(str(tmp_path / f"out-{k}")).toArrow()) == expected
     assert live.counts.rows_in == 4000
     assert live.versions[-1][0] >= 1

@@ -82,7 +82,12 @@ def test_an_untrained_stream_learns_and_switches_without_a_restart(spark, files,
 
 def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
     source = {"S": stream_of(spark, files)}
-    first = qm.run(query(), source, checkpoint=str(tmp_path / "checkpoint"), policy=qm.policies.Mesh(training=SMALL))
+    first = qm.run(
+        query(),
+        source,
+        checkpoint=str(tmp_path / "checkpoint"),
+        policy=qm.policies.Mesh(training=SMALL),
+    )
     drained(first, tmp_path)
     assert qm.inspect(first).wait_until_learned(30)
     more = rows_of(np.random.default_rng(9), 500)
@@ -99,11 +104,21 @@ def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
 
 def test_a_driver_that_ended_before_it_published_profiles_again(spark, files, tmp_path):
     checkpoint = str(tmp_path / "checkpoint")
-    first = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, policy=qm.policies.Mesh(training=SMALL))
+    first = qm.run(
+        query(),
+        {"S": stream_of(spark, files)},
+        checkpoint=checkpoint,
+        policy=qm.policies.Mesh(training=SMALL),
+    )
     assert qm.inspect(first).mesh.sample_rows == 0
     (folder,) = (tmp_path / "checkpoint" / "querymesh").iterdir()
     (folder / "enough-rows-profiled").touch()
-    again = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, policy=qm.policies.Mesh(training=SMALL))
+    again = qm.run(
+        query(),
+        {"S": stream_of(spark, files)},
+        checkpoint=checkpoint,
+        policy=qm.policies.Mesh(training=SMALL),
+    )
     drained(again, tmp_path)
     assert qm.inspect(again).wait_until_learned(30)
     assert qm.inspect(again).mesh.sample_rows >= 200

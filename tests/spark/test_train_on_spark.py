@@ -34,7 +34,9 @@ def source(spark):
 
 
 def test_a_sample_is_drawn_again_twice_as_large_until_it_is_accurate(source):
-    training = qm.policies.Training(sample_rows=60, accuracy=0.97, judge="cross-validation", folds=3)
+    training = qm.policies.Training(
+        sample_rows=60, accuracy=0.97, judge="cross-validation", folds=3
+    )
     mesh = qm.train(QUERY, {"T": source}, training=training)
     assert mesh.sample_rows in {60 * 2**k for k in range(1, 7)}
     assert mesh.accuracy >= 0.97
@@ -53,7 +55,9 @@ def test_an_accuracy_that_is_never_reached_is_said_and_the_best_mesh_stands(sour
 
 @pytest.mark.parametrize("preset", ["table-1", "table-3"])
 def test_the_paper_s_presets_train_and_run(source, preset):
-    mesh = qm.train(QUERY, {"T": source}, training=qm.policies.Training.preset(preset, tolerance=0.05))
+    mesh = qm.train(
+        QUERY, {"T": source}, training=qm.policies.Training.preset(preset, tolerance=0.05)
+    )
     assert (mesh.window, mesh.least_ruster, mesh.sample_rows) == (1000, 100, 1000)
     assert len(mesh.routes) == 3
     out = qm.run(mesh, {"T": source})

@@ -31,6 +31,11 @@ def test_what_does_something_else_keeps_its_cost():
     assert pooled.drop_us[0] == pooled.drop_us[1]
 
 
+def test_what_is_far_cheaper_keeps_its_cost_too():
+    pooled = with_pooled_costs(profile([1.0, 1.1, 0.1], [1.0] * 3), [1, 2, 3])
+    assert pooled.drop_us.tolist() == pooled.pass_us.tolist() == [1.0, 1.0, 0.1]
+
+
 def test_a_single_probe_and_an_empty_sample_are_left_alone():
     one = profile([1.0, 2.0], [1.0, 1.0])
     assert with_pooled_costs(one, [2]) is one

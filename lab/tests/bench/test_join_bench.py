@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from querymesh.errors import QueryMeshError, SetupError
 from querymesh_lab.bench.data.join_data import Design, batches, streams
+from querymesh_lab.bench.data.join_graphs import SHAPES
 from querymesh_lab.bench.finding import Finding
 from querymesh_lab.bench.joins import join_bench, join_case
+from querymesh_lab.bench.joins.flink.flink_contestant import prepare_flink
+from querymesh_lab.bench.joins.flink.flink_sql import flink_sql
 from querymesh_lab.bench.joins.join_bench import DESIGNS, Contest, run_join, scaled
 from querymesh_lab.bench.joins.join_case import (
     Case,
@@ -27,11 +30,8 @@ from querymesh_lab.bench.joins.join_case import (
     window_sql,
     write_case,
 )
-from querymesh_lab.bench.joins.join_cpu import cpu_seconds
-from querymesh_lab.bench.joins.join_flink import prepare_flink
-from querymesh_lab.bench.joins.join_flink_sql import flink_sql
-from querymesh_lab.bench.joins.join_shapes import SHAPES
-from querymesh_lab.bench.joins.join_spark import orders, spark_chain
+from querymesh_lab.bench.joins.on_spark.spark_chain import orders, spark_chain
+from querymesh_lab.bench.joins.processor_time import cpu_seconds
 from querymesh_lab.bench.measure import RivalsDisagreeError
 
 SMALL = {"rows": 25, "rate": 10.0, "window_s": 1, "batches": 3}
@@ -207,7 +207,7 @@ def test_without_java_flink_is_left_out_with_the_reason(monkeypatch, tmp_path):
     def none() -> None:
         raise SetupError("no Java here")
 
-    monkeypatch.setattr("querymesh_lab.bench.joins.join_flink.find_java", none)
+    monkeypatch.setattr("querymesh_lab.bench.joins.flink.flink_contestant.find_java", none)
     assert prepare_flink(tmp_path) == "no Java here"
 
 

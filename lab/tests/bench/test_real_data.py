@@ -1,17 +1,11 @@
 import pytest
 
 from querymesh_lab.bench.data import csic, kdd
-from querymesh_lab.bench.filters import real_data
+from querymesh_lab.bench.data.real_folder import data_folder, holds
 
-folder = real_data.data_folder()
-
-
-def have(*names):
-    return folder is not None and all((folder / name).is_file() for name in names)
-
-
-needs_csic = pytest.mark.skipif(not have(*csic.FILES), reason="no CSIC requests in ../shared/data")
-needs_kdd = pytest.mark.skipif(not have(kdd.FILE), reason="no KDD connections in ../shared/data")
+folder = data_folder()
+needs_csic = pytest.mark.skipif(not holds(folder, csic.FILES), reason="no CSIC requests here")
+needs_kdd = pytest.mark.skipif(not holds(folder, [kdd.FILE]), reason="no KDD connections here")
 
 
 def test_a_request_line_is_taken_apart():

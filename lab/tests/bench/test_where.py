@@ -24,7 +24,7 @@ KEYS = {"case", "claim", "target", "value", "unit", "met", "details"}
 def contest(spark):
     data = messages(1500, OPPOSITE)
     made = prepare(
-        Bench(spark, quick=True),
+        Bench(quick=True, start=lambda: spark),
         Question(
             RELATION,
             select(RELATION, PREDICATES),
@@ -121,5 +121,5 @@ def test_an_unknown_case_names_those_there_are(spark):
 
 
 def test_quick_is_smaller(spark):
-    assert Bench(spark, quick=True).rows(100, 10) == 10
-    assert Bench(spark).rounds(9, 3) == 9
+    assert Bench(quick=True, start=lambda: spark).rows(100, 10) == 10
+    assert Bench().rounds(9, 3) == 9

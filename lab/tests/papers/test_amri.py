@@ -35,7 +35,7 @@ SOME = Fluctuation(levels(("150243", "450213", "413520")), phase_tuples=50, wind
 
 @pytest.fixture(scope="module")
 def bench():
-    return Bench(None, quick=True)  # everything runs in this process, without Spark
+    return Bench(quick=True)  # everything runs in this process, without Spark
 
 
 def rows_of(results):
@@ -172,7 +172,7 @@ def test_each_two_quarters_of_the_lab_share_another_measure():
 
 
 def test_without_the_lab_data_its_figure_says_so(bench, monkeypatch):
-    monkeypatch.setattr(amri, "data_folder", lambda: None)
+    monkeypatch.setattr(amri, "folder_with", lambda files: None)
     rows = rows_of(amri.FIGURES["9c"](bench).results)
     assert [row["note"] for row in rows] == ["no Lab data here"]
 

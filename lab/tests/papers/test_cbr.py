@@ -35,7 +35,7 @@ PROMISED = {"paper", "figure", "claim", "paper_value", "our_value", "unit", "ver
 
 @pytest.fixture(scope="module")
 def bench():
-    return Bench(None, quick=True)  # everything runs in this process, without Spark
+    return Bench(quick=True)  # everything runs in this process, without Spark
 
 
 def readings(rows=6000, seed=0):

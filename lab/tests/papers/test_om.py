@@ -8,6 +8,7 @@ import pytest
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.query_charts import Chosen
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data.real_folder import holds
 from querymesh_lab.papers import papers
 from querymesh_lab.papers.om import example as om_example
 from querymesh_lab.papers.om import grid_charts as om_grid
@@ -32,7 +33,7 @@ from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Follower, follow
 
 @pytest.fixture(scope="module")
 def bench():
-    return Bench(None, quick=True)  # everything runs in this process, without Spark
+    return Bench(quick=True)  # everything runs in this process, without Spark
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +87,8 @@ def test_gaps_become_tuples_a_second(tmp_path):
     (tmp_path / "traces").mkdir()
     with gzip.open(tmp_path / om_data.GAPS, "wt") as out:
         out.write("0.5\n0.25\n0.5\n1.0\n0.5\n")
-    assert om_data.available(tmp_path)
-    assert not om_data.available(None)
+    assert holds(tmp_path, om_data.FILES)
+    assert not holds(None, om_data.FILES)
     assert om_data.rates(tmp_path).tolist() == [2.0, 1.0, 2.0]
     with pytest.raises(QueryMeshError, match="no 1th of 6 stretches"):
         stretch(om_data.rates(tmp_path), 0)
@@ -253,7 +254,7 @@ def test_each_figure_runs_on_a_trace(name, trace, bench, monkeypatch):
 def test_without_the_trace_a_figure_says_so(name, tmp_path, bench, monkeypatch):
     monkeypatch.setenv("QUERYMESH_DATA", str(tmp_path))
     said = []
-    rows = rows_of(om.FIGURES[name](Bench(None, True, said.append)).results)
+    rows = rows_of(om.FIGURES[name](Bench(True, said.append)).results)
     skipped = [row for row in rows.values() if row["verdict"] == "not yet"]
     assert skipped
     assert {row["note"] for row in skipped} == {"no DEC-PKT trace here"}

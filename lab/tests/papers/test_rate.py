@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querymesh.cost.plan_tree import join_shape
 from querymesh.optimize.rate.curves import Curve, predicted
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
@@ -26,7 +27,7 @@ from querymesh_lab.papers.rate.paper_plans import (
     paper_query,
     three_way,
 )
-from querymesh_lab.papers.rate.plan_race import AGAIN, Race, agreed, shape_of, whole_tree_count
+from querymesh_lab.papers.rate.plan_race import AGAIN, Race, agreed, whole_tree_count
 from querymesh_lab.papers.rate.poisson_rows import Plan
 from querymesh_lab.papers.rate.threaded_run import Until, done_at_s, run_plan
 
@@ -113,8 +114,8 @@ def test_a_run_stops_when_it_has_enough_results(spark):
 
 def test_shapes_are_those_of_the_trees():
     trees = five_way()
-    assert shape_of(trees[DEEP]) == (((("A", "C"), "B"), "D"), "E")
-    assert shape_of(trees[EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
+    assert join_shape(trees[DEEP]) == (((("A", "C"), "B"), "D"), "E")
+    assert join_shape(trees[EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
     assert trees.keys() == FIVE_PLANS.keys()
 
 
@@ -153,30 +154,28 @@ def test_a_plan_that_was_stopped_before_gives_a_lower_bound():
 def test_plans_that_disagree_are_not_compared(monkeypatch):
     monkeypatch.setattr(rate_race, "whole_tree_count", lambda *_: 3_000)
     found = raced()
-    assert agreed(Bench(None), None, {"early": None}, found) == 3_000
+    assert agreed(Bench(start=lambda: None), None, {"early": None}, found) == 3_000
     found.measured["late"] = curve((0, 0), (9, 2_999), ends=True)
     with pytest.raises(RivalsDisagreeError, match="late, streamed"):
-        agreed(Bench(None), None, {"early": None}, found)
+        agreed(Bench(start=lambda: None), None, {"early": None}, found)
 
 
 def test_figure_1_is_exact(spark, monkeypatch):
     monkeypatch.setattr(rate_figures, "_selected_rate", lambda bench, order: 5.0)
-    rows = rows_of(rate.FIGURES["1"](Bench(spark, quick=True)).results)
+    rows = rows_of(rate.FIGURES["1"](Bench(quick=True, start=lambda: spark)).results)
     assert rows["σ1 first: outputs a second"]["our_value"] == 0.5
     assert rows["σ2 first: outputs a second"]["our_value"] == 5.0
 
 
 def test_selections_in_either_order_are_run_and_the_fast_one_first_gives_more(spark):
-    seen = {order: rate_figures._selected_rate(Bench(spark, quick=True), order)
+    seen = {order: rate_figures._selected_rate(Bench(quick=True, start=lambda: spark), order)
             for order in ("σ1 first", "σ2 first")}  # fmt: skip
     assert seen["σ2 first"] > 2 * seen["σ1 first"]
 
 
 def test_table_3_tells_the_costs_of_this_machine_and_what_was_measured():
     said = []
-    (row,) = rows_of(
-        rate.FIGURES["table-3"](Bench(None, quick=True, log=said.append)).results
-    ).values()
+    (row,) = rows_of(rate.FIGURES["table-3"](Bench(quick=True, log=said.append)).results).values()
     assert row["verdict"] == "direction"
     assert "slopes between two sizes" in row["note"]
     costs_us = row["details"]["costs_us"]
@@ -186,7 +185,7 @@ def test_table_3_tells_the_costs_of_this_machine_and_what_was_measured():
 
 
 def test_predicted_plans_of_five_cross_where_the_paper_allows_it():
-    rows = rows_of(rate_figures.predicted_of_five(Bench(None, quick=True)))
+    rows = rows_of(rate_figures.predicted_of_five(Bench(quick=True)))
     crossing = rows["predicted: results when Fast Leaves overtakes Left Deep"]
     assert crossing["our_value"] == pytest.approx(625, rel=0.01)
     assert crossing["verdict"] == "exceeds"
@@ -196,7 +195,7 @@ def test_predicted_plans_of_five_cross_where_the_paper_allows_it():
 
 
 def test_with_the_other_fast_leaves_the_order_of_the_paper_is_not_predicted():
-    rows = rows_of(rate_figures.predicted_of_five(Bench(None, quick=True)))
+    rows = rows_of(rate_figures.predicted_of_five(Bench(quick=True)))
     other = [row for claim, row in rows.items() if "other Fast Leaves over" in claim]
     assert [row["verdict"] for row in other] == ["contradicts", "contradicts"]
     assert {row["figure"] for row in other} == {"14"}
@@ -205,7 +204,7 @@ def test_with_the_other_fast_leaves_the_order_of_the_paper_is_not_predicted():
 
 
 def test_table_6_left_deep_is_worst_in_both_models_and_the_rest_says_why():
-    rows = rows_of(rate.FIGURES["table-6"](Bench(None, quick=True)).results)
+    rows = rows_of(rate.FIGURES["table-6"](Bench(quick=True)).results)
     for kind in ("traditional", "rate-based"):
         assert rows[f"{kind} estimate, Left Deep over Evenly Spread"]["verdict"] == "exceeds"
     assert rows["rate-based estimate, Fast Leaves over Evenly Spread"]["verdict"] == "exceeds"

@@ -4,7 +4,7 @@ import pytest
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.tables import make_tables
-from querymesh.fabric.routers.content_oracle import KnownRouter
+from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh_lab.papers.cbr.stream_star import (
     ATTRIBUTES,
     CLASSIFIER,
@@ -81,7 +81,7 @@ def test_the_query_looks_up_what_the_stream_says(hashed):
     expected, _ = passes(star, 3000, seed=1)
     fabric = Fabric(bound, tables)
     routes = best_orders(TABLE_1)
-    out = list(fabric.run(batch, KnownRouter(CLASSIFIER, routes, routes[0])))
+    out = list(fabric.run(batch, OracleRouter(CLASSIFIER, routes, routes[0])))
     found = np.sort(np.concatenate([np.asarray(each.column("seq1")) for each in out]))
     assert found.tolist() == np.flatnonzero(expected.all(axis=1)).tolist()
 

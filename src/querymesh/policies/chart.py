@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.cost.utility import Weights
@@ -27,7 +27,7 @@ class Chart(Planned):
     name: ClassVar[str] = "chart"
 
     weights: Weights | Sequence[float] | None = None
-    charting: Charting = Charting()
+    charting: Charting = field(default_factory=Charting)
 
     def __post_init__(self) -> None:
         super().__post_init__()

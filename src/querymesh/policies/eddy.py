@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.errors import OptionError, QueryMeshError, UnsupportedError
@@ -40,7 +40,7 @@ class Eddy(Policy):
 
     chunk: int | None = None
     seed: int | None = None
-    routing: Routing = Routing()
+    routing: Routing = field(default_factory=Routing)
 
     def __post_init__(self) -> None:
         if not isinstance(self.routing, Routing):

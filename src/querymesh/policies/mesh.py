@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.errors import OptionError
@@ -43,7 +43,7 @@ class Trained(Policy):
     tolerance: float | None = None
     seed: int | None = None
     adapt: bool | Adaptation = True
-    training: Training = Training()
+    training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
         if not isinstance(self.training, Training):
@@ -101,8 +101,10 @@ class Trained(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class Mesh(Trained):
-    __doc__ = (Trained.__doc__ or "").replace(
-        "A policy whose meshes are trained", "A route for each kind of tuple (QM), trained"
-    )
+    """A route for each kind of tuple (QM): the default.
+
+    Options, as `Trained` explains them: `sample_rows`, `accuracy`, `tolerance`, `seed`, `adapt` and
+    `training`. `Mesh.paper("table-1")` and `Mesh.paper("table-3")` are the paper's.
+    """
 
     name: ClassVar[str] = "mesh"

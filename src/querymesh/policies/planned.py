@@ -77,7 +77,8 @@ class Planned(Policy):
 
     def begin(self, job: Job) -> PlannedBeginning:
         """A batch, or a stream with a sample, is planned at once; else the order is as written."""
-        assert job.join is not None and job.streams is not None
+        assert job.join is not None
+        assert job.streams is not None
         at_once = job.sampled or not job.streaming
         sizes = None if job.streaming else job.streams.stream_sizes()
         planner = self.planner(job.join, at_once=at_once, sizes=sizes)
@@ -112,7 +113,8 @@ class PlannedBeginning:
 
     def follow(self, run: Run) -> Following:
         """Tell the planner what batches show, and the tasks what it says."""
-        assert self.job.join is not None and self.job.streams is not None
+        assert self.job.join is not None
+        assert self.job.streams is not None
         assert run.cube is not None
         name, adapts = self.policy.name, self.policy.budget > 0
         channels = mesh_channels(self.job, run, name, adapts=adapts, must=True)

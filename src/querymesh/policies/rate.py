@@ -56,7 +56,8 @@ class Rate(Planned):
 
         It goes by the sample if there is one, else by the batch itself.
         """
-        assert job.join is not None and job.streams is not None
+        assert job.join is not None
+        assert job.streams is not None
         sizes = None if job.streaming else job.streams.stream_sizes()
         planner = RatePlanner(job.join, self.goal, sizes, stores_trees=True, patience=1)
         sampled = job.streams.sampled_join(self.training)

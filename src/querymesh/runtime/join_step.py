@@ -1,4 +1,4 @@
-"""The step of a windowed join: whoever drives one, be it a task, a benchmark or a test, drives this.
+"""The step of a windowed join: whoever drives a join, task, benchmark or test, drives this.
 
 ::
 

@@ -99,7 +99,7 @@ class TaskReport:
     """
 
     views: dict[str, ViewReport]
-    place: TaskPlace = TaskPlace()
+    place: TaskPlace = field(default_factory=TaskPlace)
     arrived: dict[str, int] = field(default_factory=_counts)
     late: dict[str, int] = field(default_factory=_counts)
     untimed: dict[str, int] = field(default_factory=_counts)

@@ -42,6 +42,11 @@ def accumulator(session: SparkSession, param: AccumulatorParam[Any]) -> Accumula
     return session.sparkContext.accumulator(None, param)
 
 
+def counter(session: SparkSession) -> Accumulator[int]:
+    """A counter that tasks add to."""
+    return session.sparkContext.accumulator(0)
+
+
 def set_log_level(session: SparkSession, level: str) -> None:
     """How much Spark itself says."""
     session.sparkContext.setLogLevel(level)

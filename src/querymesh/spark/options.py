@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from querymesh.errors import OptionError
@@ -26,7 +26,7 @@ class RunOptions:
 
     policy: Policy
     engine: str = "auto"
-    index: Index = Hash()
+    index: Index = field(default_factory=Hash)
     shards: int | None = None
     checkpoint: str | None = None
     delay_us: int = 10_000_000

@@ -43,7 +43,7 @@ def routings(draw):
         trial_rows=draw(st.sampled_from([1, 5])),
         threshold=0.0,
         chunk=draw(st.sampled_from([1, 7, 50])),
-        together=draw(st.booleans()),
+        one_route_per_chunk=draw(st.booleans()),
         by_cost=draw(st.booleans()),
         choice=draw(st.sampled_from(["least", "lottery"])),
         prune=draw(st.booleans()),
@@ -95,7 +95,7 @@ def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data)
             found.update(as_multiset(batch))
     assert found == wanted
     for view in fabric.views.values():
-        if not routing.together:
+        if not routing.one_route_per_chunk:
             assert view.metrics.routing_calls == view.metrics.evaluations
 
 

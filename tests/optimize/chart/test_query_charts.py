@@ -101,7 +101,7 @@ def test_another_model_of_costs_can_be_given():
 
 def test_a_choice_names_a_plan():
     chosen = Chosen(("TCP", "SF", "UDP"), (0, 0, 0))
-    assert plan_text(q2().plan(chosen)) == "((TCP ⋈ SF) ⋈ UDP)"
+    assert plan_text(q2().plan(chosen)) == "(TCP ⋈ SF) ⋈ UDP"
 
 
 def test_what_charts_cannot_do_without_is_asked_for():

@@ -4,14 +4,21 @@ from statistics import median
 
 import pytest
 
+from querymesh.cost.plan_tree import Join, Select, Source, join_shape, plan_text
 from querymesh.cost.rates import JoinCosts, join_rate
 from querymesh.errors import QueryError
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import crossings, predicted
 from querymesh.optimize.rate.goals import SAME, First, Last, MostBy, achieved, choose, ranked
-from querymesh.optimize.rate.heuristics import needs, rate_estimate, time_estimate
-from querymesh.optimize.rate.join_plans import plans
+from querymesh.optimize.rate.heuristics import (
+    is_on_time,
+    load,
+    needs,
+    rate_estimate,
+    time_estimate,
+)
+from querymesh.optimize.rate.join_plans import Space, plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from querymesh.optimize.rate.trees import Join, Source, expected_total, text
 from rate_cases import (
     EVENLY_SPREAD,
     FAST_LEAVES,
@@ -48,7 +55,7 @@ def reaches_s(query, results, names):
 )
 def test_figure_1_every_way_puts_the_fast_selection_first(goal, way):
     choice = choose(FIGURE_1, goal, way)
-    assert text(choice.tree) == "σ1(σ2(I))"
+    assert plan_text(choice.tree) == "σ1(σ2(I))"
     assert choice.value == pytest.approx(5 * 60 if isinstance(goal, MostBy) else 100 / 5)
     assert (choice.way, choice.among) == (way, 2)
 
@@ -65,10 +72,10 @@ def test_section_5_2_the_plans_cross_near_2000_results():
 
 def test_section_5_2_the_goal_decides_which_plan_is_chosen():
     query = paper_query(THREE_DELAYS_S)
-    assert text(choose(query, First(500)).tree) == AB_FIRST
-    assert text(choose(query, First(90_000)).tree) == AC_FIRST
-    assert text(choose(query, MostBy(5)).tree) == AB_FIRST
-    assert text(choose(query, MostBy(60)).tree) == AC_FIRST
+    assert plan_text(choose(query, First(500)).tree) == AB_FIRST
+    assert plan_text(choose(query, First(90_000)).tree) == AC_FIRST
+    assert plan_text(choose(query, MostBy(5)).tree) == AB_FIRST
+    assert plan_text(choose(query, MostBy(60)).tree) == AC_FIRST
 
 
 @pytest.mark.parametrize("reading", ["mean", "printed"])
@@ -168,7 +175,7 @@ def test_local_time_minimization_pushes_the_root_of_the_share_down():
     a, b, c = Source("A", 10, 100), Source("B", 10, 200), Source("C", 10, 400)
     tree = Join(a, Join(b, c, 0.01), 0.1)
     total = expected_total(tree)
-    rows = {text(need.tree): need.rows for need in needs(tree, 0.25 * total)}
+    rows = {plan_text(need.tree): need.rows for need in needs(tree, 0.25 * total)}
     assert rows["A"] == pytest.approx(0.5 * 100)
     assert rows["B ⋈ C"] == pytest.approx(0.5 * 0.01 * 200 * 400)
     assert rows["B"] == pytest.approx(0.25**0.25 * 200)
@@ -217,6 +224,45 @@ def test_the_heuristics_are_near_the_exact_choice(kind):
     assert min(regrets) >= 1 - SAME
     assert median(regrets) < 1.1
     assert max(regrets) < 20
+
+
+def tied_query():
+    """The selection on A is late, and A is joined to B or to C first: each makes the same."""
+    streams = (Source("A", 100.0), Source("B", 10.0), Source("C", 40.0))
+    predicates = (JoinPredicate("A", "B", 0.01), JoinPredicate("A", "C", 0.01))
+    late = (Selection("A", 0.5, cost_s=0.02),)
+    return RateQuery(streams, predicates, late, JoinCosts(hash_s=1e-6))
+
+
+@pytest.mark.parametrize("goal", [MostBy(60), First(100)])
+def test_of_plans_that_do_equally_well_the_one_with_the_least_work_is_taken(goal):
+    query, space = tied_query(), Space(placing="pushed")
+    first, second = ranked(plans(query, space), goal)
+    assert first.value == pytest.approx(second.value, rel=SAME)
+    by_s = 60 if isinstance(goal, MostBy) else first.value
+    assert not is_on_time(first.tree, by_s)
+    works = {plan_text(each.tree): load(each.tree, by_s).total for each in (first, second)}
+    assert works["(σ(A) ⋈ B) ⋈ C"] < works["(σ(A) ⋈ C) ⋈ B"]
+    assert plan_text(choose(query, goal, space=space).tree) == "(σ(A) ⋈ B) ⋈ C"
+    # In whatever order the streams are written.
+    turned = RateQuery(query.streams[::-1], query.predicates, query.steps, query.costs)
+    assert join_shape(choose(turned, goal, space=space).tree) in (
+        (("B", "A"), "C"),
+        (("A", "B"), "C"),
+    )
+
+
+def test_a_plan_is_on_time_only_if_it_is_while_a_stream_that_ends_still_comes():
+    def plan(rate):
+        return Select(Source("A", rate, 1000), 0.5, cost_s=0.02)
+
+    # 100 rows a second for 10 s are two seconds of work a second, over a minute a third of one.
+    assert load(plan(100), 60).busiest == pytest.approx(1000 / 60 * 0.02)
+    assert not is_on_time(plan(100), 60)
+    assert is_on_time(plan(40), 60)
+    # What is there at once, in a hundredth of the time, counts with its mean.
+    assert is_on_time(plan(1000 / 0.59), 60)
+    assert not is_on_time(plan(1000 / 0.61), 60)
 
 
 def test_the_exact_choice_is_the_first_of_the_ranking():

@@ -93,6 +93,18 @@ def test_rank_is_fooled_by_correlation_where_greedy_is_not():
     assert ROUTE_SEARCHES["greedy"](subset_of(profile)) == (1, 3, 2)
 
 
+@pytest.mark.parametrize(("passed_of_survivors", "second"), [(1, 3), (0, 2)])
+def test_rank_judges_an_operator_by_the_tuples_it_may_meet_first(passed_of_survivors, second):
+    """Operator 2 waits for 1 and drops half of all tuples: of those it can meet, none or all."""
+    outcomes = np.ones((100, 3))
+    outcomes[:50, 0] = 0
+    outcomes[:50, 1] = 1 - passed_of_survivors
+    outcomes[50:, 1] = passed_of_survivors
+    outcomes[::4, 2] = 0
+    profile = profile_of(outcomes, [1.0, 1.0, 1.0], [frozenset(), frozenset({1}), frozenset()])
+    assert rank(subset_of(profile))[:2] == (1, second)
+
+
 def test_dynamic_programming_refuses_more_sets_than_it_can_hold():
     profile = profile_of(np.ones((2, 20)))
     with pytest.raises(TrainingError, match=r"2\^20 sets.*at most 14: use 'auto', 'greedy'"):

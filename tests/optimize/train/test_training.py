@@ -6,7 +6,7 @@ import pytest
 
 from profiles import profile_of, three_classes
 from querymesh.cost.route_time import Overheads
-from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError
 from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.lattice import partition
 from querymesh.optimize.search.searches import SEARCHES
@@ -77,9 +77,9 @@ def test_an_unknown_preset_lists_the_known_ones():
     ],
 )
 def test_settings_without_a_meaning_are_refused(wrong, text):
-    with pytest.raises(TrainingError, match=text):
+    with pytest.raises(OptionError, match=text):
         Training(**wrong)
-    with pytest.raises(QueryMeshError, match="a start is a name or a function, not 3"):
+    with pytest.raises(OptionError, match="a start is a name or a function, not 3"):
         Training(start=3)
 
 

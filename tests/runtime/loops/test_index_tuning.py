@@ -3,13 +3,13 @@
 from collections import Counter
 
 import pyarrow as pa
+from querymesh.runtime.join_report import IndexUse, JoinReport
+from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
 
 import querymesh as qm
 from querymesh.index.tune.tuner import Load
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.join_report import IndexUse, JoinReport
-from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
 from querymesh.runtime.task.index_source import IndexPlans, IndexSource
 
 SETTINGS = qm.indices.Indexing(first=100, window=1000, every=1000, steps=1, schedule="continuous")

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from querymesh.spark.filters.fabric_task import FabricTask
 
 import querymesh as qm
 from drifting import SWAPPED, rows_of, trained
@@ -15,7 +16,6 @@ from querymesh.runtime.channel import Channel
 from querymesh.runtime.loops.learner import Learner, Setting
 from querymesh.runtime.task.mesh_source import MeshSource
 from querymesh.spark.filters import fabric_task as task
-from querymesh.spark.filters.fabric_task import FabricTask
 from simulated_stream import OPPOSITE, OVERHEADS, tuples
 
 

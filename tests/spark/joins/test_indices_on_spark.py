@@ -5,10 +5,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from querymesh.runtime.loops.index_tuning import EVERYWHERE
 
 import querymesh as qm
 from join_feed import Feed, Ran, random_rows
-from querymesh.runtime.loops.index_tuning import EVERYWHERE
 
 CLIQUE = (
     "SELECT a.id AS a, b.id AS b, c.id AS c "
@@ -44,7 +44,10 @@ def triples_of(feed, window_s=20):
 @pytest.mark.parametrize("migration", ["nothing", "all"])
 def test_a_stream_is_tuned_while_it_runs_and_goes_on_after_a_restart(spark, tmp_path, migration):
     feed = fed(spark, tmp_path / "in", 4)
-    how = {"index": "amri", "indexing": qm.indices.Indexing(**{**vars(EAGER), "migration": migration})}
+    how = {
+        "index": "amri",
+        "indexing": qm.indices.Indexing(**{**vars(EAGER), "migration": migration}),
+    }
     checkpoint = tmp_path / "checkpoint"
     ran = Ran(feed, CLIQUE, checkpoint, **how)
     tuning = ran.live.indexing

@@ -225,6 +225,7 @@ class Killings:
             self.workers += driver.kill_a_worker(self.rng)
 
 
+@pytest.mark.spark(own_process=True)
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
 def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     # A start-up is what takes most of the time, unless it is cut short.
@@ -268,6 +269,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
     )
 
 
+@pytest.mark.spark(own_process=True)
 @pytest.mark.skipif(not SOAK, reason="a task also fails in the test above; set QUERYMESH_SOAK")
 def test_a_task_that_fails_is_tried_again_with_the_same_results(tmp_path):
     rows = made(tmp_path, 5)
@@ -312,6 +314,7 @@ def cluster(tmp_path):
         process.wait()
 
 
+@pytest.mark.spark(own_process=True)
 @pytest.mark.skipif(not SOAK, reason="takes a cluster of six processes; set QUERYMESH_SOAK")
 def test_speculative_attempts_give_the_same_results(tmp_path, cluster):
     rows = made(tmp_path, 5)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
+from querymesh.optimize.planning.planners import PLANNED
 
 import querymesh as qm
-from querymesh.optimize.planning.planners import PLANNED
 from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, within_windows
 from window_runs import bound
 
@@ -158,7 +158,9 @@ def test_a_planned_tree_of_sparks_own_joins_gives_what_duckdb_gives(spark, wante
         if not case.counts_rows and not any(name in case.ours for name in TREE_CANNOT)
     )
     frames = {name: spark.createDataFrame(table) for name, table in case.inputs.items()}
-    out = qm.run(case.query, frames, policy="rate", engine="native", policy=qm.policies.Mesh(training=SMALL))
+    out = qm.run(
+        case.query, frames, policy="rate", engine="native", policy=qm.policies.Mesh(training=SMALL)
+    )
     assert as_multiset(out.toArrow()) == expected(case, combinations, {}), case.ours
 
 

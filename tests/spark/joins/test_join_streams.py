@@ -120,7 +120,11 @@ def test_an_aggregate_on_top_makes_batches_without_rows(spark, tmp_path):
         for second in range(start, start + 20, 10):
             feed.add(**{n: random_rows(rng, 60, 10.0, second, 10 * second) for n in "AB"})
         out = qm.run(
-            query_of(sql), feed.streams(), shards=2, watermark="0 seconds", checkpoint=str(checkpoint)
+            query_of(sql),
+            feed.streams(),
+            shards=2,
+            watermark="0 seconds",
+            checkpoint=str(checkpoint),
         )
         # A result's ts is that of a, which may be five seconds older than the result.
         counts = out.withWatermark("ts", "5 seconds").groupBy(F.window("ts", "10 seconds")).count()
@@ -251,7 +255,12 @@ def test_an_aggregate_by_time_counts_results_as_old_as_a_window(spark, tmp_path)
     )
     checkpoint = tmp_path / "checkpoint"
     out = qm.run(
-        asked, feed.streams(), shards=2, watermark="0 seconds", checkpoint=str(checkpoint), adapt=False
+        asked,
+        feed.streams(),
+        shards=2,
+        watermark="0 seconds",
+        checkpoint=str(checkpoint),
+        adapt=False,
     )
     newest = {}
 

@@ -101,7 +101,12 @@ def test_a_dear_condition_comes_behind_a_cheap_one_that_drops_much(spark, tmp_pa
 def test_a_batch_gives_what_duckdb_gives_whatever_its_goal(spark, tmp_path, goal):
     frames, feed = one_batch(spark, tmp_path)
     out = qm.run(
-        qm.query(CHAIN, time="ts"), frames, policy="rate", goal=goal, shards=2, policy=qm.policies.Mesh(training=SMALL)
+        qm.query(CHAIN, time="ts"),
+        frames,
+        policy="rate",
+        goal=goal,
+        shards=2,
+        policy=qm.policies.Mesh(training=SMALL),
     )
     assert collected(out) == in_duckdb(feed)
     text = qm.inspect(out).planner.explain()
@@ -127,7 +132,9 @@ def test_a_stream_with_a_sample_starts_with_the_planned_order(spark, tmp_path):
 def asked(spark, **how):
     tables = how.pop("tables", None) or stretch()
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
-    return qm.run(qm.query(CHAIN, time="ts"), frames, policy=qm.policies.Mesh(training=SMALL), **how)
+    return qm.run(
+        qm.query(CHAIN, time="ts"), frames, policy=qm.policies.Mesh(training=SMALL), **how
+    )
 
 
 @pytest.mark.parametrize(

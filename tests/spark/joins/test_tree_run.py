@@ -88,7 +88,9 @@ def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
     t = pa.table({"k": [1, 2, 3], "name": ["x", "y", "z"]})
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
     native = qm.run(query(sql), {**frames, "T": t}, **NATIVE)
-    states = qm.run(query(sql), {**frames, "T": t}, policy="single", policy=qm.policies.Mesh(training=SMALL))
+    states = qm.run(
+        query(sql), {**frames, "T": t}, policy="single", policy=qm.policies.Mesh(training=SMALL)
+    )
     assert collected(native) == collected(states) != Counter()
     assert set("abc") == set(qm.inspect(native).planner.orders)
     assert "t" not in str(qm.inspect(native).shape)
@@ -121,7 +123,12 @@ PAIR = "SELECT a.id FROM A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS] WHERE a.k 
             "index= is of a join on states.*leave out index=",
         ),
         (PAIR, {"shards": 2}, QueryMeshError, "shards= is of a join on states"),
-        (PAIR, {"adapt": qm.policies.Adaptation(budget=0.5)}, QueryMeshError, "adapt= is of a join on"),
+        (
+            PAIR,
+            {"adapt": qm.policies.Adaptation(budget=0.5)},
+            QueryMeshError,
+            "adapt= is of a join on",
+        ),
         (PAIR, {"policy": "mesh"}, UnsupportedError, "engine='auto'; or policy='rate'"),
         (PAIR, {"policy": "chart"}, UnsupportedError, "engine='auto'; or policy='rate'"),
         (PAIR, {"watermark": "soon"}, QueryMeshError, "watermark='soon' is no length of time"),

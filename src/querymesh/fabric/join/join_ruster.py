@@ -65,7 +65,7 @@ class JoinRuster(Ruster):
 
     @property
     def of(self) -> JoinWindow:
-        """Its window."""
+        """The window, as the kind that join rusters have."""
         assert isinstance(self.window, JoinWindow)
         return self.window
 

@@ -33,7 +33,7 @@ from querymesh.fabric.routers.eddy import (
     PLAIN,
     PROFILED,
     PROFILING,
-    EddyHeard,
+    EddyListener,
     EddyRouter,
     no_window,
 )
@@ -99,12 +99,12 @@ class ContentRouter(EddyRouter):
         slots = np.zeros(rows, np.int64)
         if not self._targets:
             return slots
-        draws = self._rng.random(1 if self.routing.together else rows)
+        draws = self._rng.random(1 if self.routing.one_route_per_chunk else rows)
         drawn = np.floor(draws / self.learning.probability).astype(np.int64)
         slots[:] = np.where(drawn < len(self._targets), PROFILED + drawn, PLAIN)
         for number, target in enumerate(self._targets):
             profiling = np.flatnonzero(slots == PROFILED + number)
-            if not self.routing.together:
+            if not self.routing.one_route_per_chunk:
                 slots[profiling[self.learning.wanted(target) :]] = PLAIN
         return slots
 
@@ -142,16 +142,16 @@ class ContentRouter(EddyRouter):
         pairs = self.estimates.pairs
         if not any(k in pairs for k in ready):
             return super()._decided(ruster, ready)
-        if self.routing.together:
+        if self.routing.one_route_per_chunk:
             means = [float(np.mean(self._expected(ruster, k))) for k in ready]
             together = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
             return [self._sent(ruster, ready[int(np.argmax(together))])]
         rows = len(ruster)
         merits = np.empty((len(ready), rows))
-        for place, k in enumerate(ready):
-            merits[place] = self._merit(self._expected(ruster, k), k)
+        for context, k in enumerate(ready):
+            merits[context] = self._merit(self._expected(ruster, k), k)
         chosen = np.argmax(merits, axis=0)
-        if self.routing.apart and self.routing.by_cost:
+        if self.routing.split_if_cheaper and self.routing.by_cost:
             chosen = self._worth_it(ready, merits, chosen)
         return self._grouped(ruster, ready, chosen)
 
@@ -172,10 +172,10 @@ class ContentRouter(EddyRouter):
 
     def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
         """The selectivity to expect of each tuple: S by its partition, else W."""
-        place = ruster.token.place
-        column = self.estimates.column_at(index, place)
+        context = ruster.token.context
+        column = self.estimates.column_at(index, context)
         if column is None:
-            return np.asarray(self.estimates.selectivity_at(index, place))
+            return np.asarray(self.estimates.selectivity_at(index, context))
         pair = self.estimates.pairs[index]
         return column[self.codes(ruster.window, pair)[ruster.rows]]
 
@@ -199,7 +199,7 @@ class ContentRouter(EddyRouter):
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen also to which tuples came out."""
-        return _ContentHeard(self, chosen)
+        return _ContentListener(self, chosen)
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Update W, and note the work."""
@@ -223,7 +223,7 @@ class ContentRouter(EddyRouter):
         self.learning.resume(stored["learning"])
 
 
-class _ContentHeard(EddyHeard):
+class _ContentListener(EddyListener):
     """Counts what came out by partition, and for a profiling tuple one by one."""
 
     def __init__(self, router: ContentRouter, chosen: Ruster) -> None:
@@ -263,7 +263,7 @@ class _ContentHeard(EddyHeard):
                 size = len(self._pair.selectivity)
                 self._content.estimates.add_content(
                     index,
-                    chosen.token.place,
+                    chosen.token.context,
                     np.bincount(self._codes[rows], minlength=size),
                     np.bincount(self._codes[rows], weights=outcome, minlength=size),
                 )
@@ -271,7 +271,7 @@ class _ContentHeard(EddyHeard):
             size = len(self._pair.selectivity)
             self._content.estimates.add_content(
                 index,
-                chosen.token.place,
+                chosen.token.context,
                 np.bincount(self._codes[chosen.rows], minlength=size),
                 self._came_out(size),
             )

@@ -116,7 +116,7 @@ class Learning:
     @property
     def _waited(self) -> float:
         """How long the turn lasts, by how many tuples a sample takes if all of them get there."""
-        least = self.routing.chunk if self.routing.together else 1
+        least = self.routing.chunk if self.routing.one_route_per_chunk else 1
         return (self.rows - self._began) * self.probability / max(self.sample_size, least)
 
     def set_out(self, rows: int) -> None:

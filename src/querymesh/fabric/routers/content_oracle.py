@@ -18,7 +18,7 @@ from querymesh.fabric.routers.eddy import PAIR
 Route = tuple[int, ...]
 
 
-class KnownRouter(Router):
+class OracleRouter(Router):
     """Tuples by the value of one attribute, each value with its route."""
 
     decides = True

@@ -61,7 +61,9 @@ class EddyRouter(Router):
     ) -> None:
         self.routing = routing
         self.window = routing.chunk
-        self.estimates = Estimates(routing.memory, visit_us=visit_us, placed=routing.by_place)
+        self.estimates = Estimates(
+            routing.memory, visit_us=visit_us, keeps_contexts=routing.by_context
+        )
         self._rng = np.random.default_rng(seed)
         # Meetings take no visit: the second of two probes sees to their condition.
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
@@ -85,7 +87,7 @@ class EddyRouter(Router):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The tuples by the operator that each goes to next."""
-        if self.estimates.placed and ruster.window is not self._sized():
+        if self.estimates.keeps_contexts and ruster.window is not self._sized():
             self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
         ready = [k for k in choices if not self._after[k] & set(choices)]
@@ -104,8 +106,8 @@ class EddyRouter(Router):
 
     def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
         """By the estimates: the same for all tuples."""
-        place = ruster.token.place
-        merits = [self._merit(self.estimates.selectivity_at(k, place), k) for k in ready]
+        context = ruster.token.context
+        merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
         return [self._sent(ruster, ready[int(np.argmax(merits))])]
 
     def _merit(self, selectivity: npt.ArrayLike, index: int) -> npt.NDArray[np.float64]:
@@ -115,14 +117,14 @@ class EddyRouter(Router):
 
     def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
         """A chance inverse to the selectivity, tuple by tuple or once for all."""
-        rows, place = len(ruster), ruster.token.place
-        passing = [self.estimates.selectivity_at(k, place) for k in ready]
+        rows, context = len(ruster), ruster.token.context
+        passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
-        draws = 1 if self.routing.together else rows
+        draws = 1 if self.routing.one_route_per_chunk else rows
         drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
-        return np.broadcast_to(drawn, rows) if self.routing.together else drawn
+        return np.broadcast_to(drawn, rows) if self.routing.one_route_per_chunk else drawn
 
     def _grouped(
         self, ruster: Ruster, ready: list[int], chosen: npt.NDArray[np.int64]
@@ -143,7 +145,7 @@ class EddyRouter(Router):
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
         """Listen to what becomes of the tuples sent to an operator."""
-        return EddyHeard(self, chosen)
+        return EddyListener(self, chosen)
 
     def went_by(self, chosen: Ruster) -> str:
         """What a ruster was sent to the operator on top of its token by."""
@@ -152,7 +154,7 @@ class EddyRouter(Router):
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Tuples have gone through the operator on top of their token."""
         token = chosen.token
-        self.estimates.add(token.top, token.place, len(chosen), passed, seconds)
+        self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
 
     def routes(self) -> list[Route]:
         """The one that tuples take who go by no attribute."""
@@ -161,7 +163,7 @@ class EddyRouter(Router):
         while token.ahead:
             choices = token.choices or (token.top,)
             ready = sorted(k for k in choices if not self._after[k] & set(choices))
-            known = [self.estimates.selectivity_at(k, token.place) for k in ready]
+            known = [self.estimates.selectivity_at(k, token.context) for k in ready]
             merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
             route.append(ready[int(np.argmax(merits))])
             token = (token.choose(route[-1]) if token.choices else token).pop()
@@ -176,12 +178,12 @@ class EddyRouter(Router):
         self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
 
 
-class EddyHeard(VisitListener):
+class EddyListener(VisitListener):
     """Tells the router what came of one visit."""
 
     def __init__(self, router: EddyRouter, chosen: Ruster) -> None:
         self.went_by = router.went_by(chosen)
-        self.calls = 1 if router.routing.together else len(chosen)
+        self.calls = 1 if router.routing.one_route_per_chunk else len(chosen)
         self._router = router
         self._chosen = chosen
 

@@ -174,7 +174,7 @@ class Visit:
     def probe(
         self, request: Request, stored: Stored, found: Found, place: Place
     ) -> tuple[Place, int]:
-        """As `HashIndex.probe`."""
+        """Add matches from `place` on, while there is room; as `HashIndex.probe`."""
         (key, codes), (second_key, second_codes) = self.compared
         found.filled, row, slot, looked = kernels.probe_cells(
             self.buckets,

@@ -55,7 +55,7 @@ class Assessment(Protocol):
         """Frequencies: the counts of the patterns found, by all requests seen."""
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all requests seen so far."""
 
 
 def pattern_number(pattern: Pattern, attributes: int) -> int:
@@ -95,7 +95,7 @@ class Sria:
         return {pattern: count / self.requests for pattern, count in self._counts.items()}
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all requests seen so far."""
         self._counts = {}
         self.requests = 0
 
@@ -152,7 +152,7 @@ class _Compact:
                 self._compress(full + 1)
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all requests seen so far."""
         self._kept = {}
         self.requests = 0
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.errors import OptionError
@@ -35,7 +35,7 @@ class Index:
     own: ClassVar[tuple[str, ...]] = ()
     """The options of this kind, which go before `indexing`."""
 
-    indexing: Indexing = Indexing()
+    indexing: Indexing = field(default_factory=Indexing)
 
     def __post_init__(self) -> None:
         if not isinstance(self.indexing, Indexing):

@@ -45,7 +45,7 @@ class Attributes(NamedTuple):
 
     @property
     def all(self) -> int:
-        """Both."""
+        """Join attributes of either kind."""
         return self.keys + self.orders
 
 

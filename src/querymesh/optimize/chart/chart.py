@@ -9,8 +9,8 @@ of l streams) into regions and holds one plan for each, the best at its centroid
         2 2 1 1 1 1 0 0      plan switches only where that one holds another plan.
         . . . . . . . .  sel
 
-How space is divided is a chart's own affair: `chart_regular` has equal regions, as the paper does,
-`chart_grid` regions that are split only where plans differ. A `ChartReader` follows the estimates
+How space is divided is a chart's own affair: `regular` has equal regions, as the paper does,
+`grid` regions that are split only where plans differ. A `ChartReader` follows the estimates
 through a chart and counts moves, switches and hits.
 """
 

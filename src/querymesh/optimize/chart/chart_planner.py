@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from querymesh.cost.plan_tree import left_deep_shape, shape_text
 from querymesh.explained import Drawn
 from querymesh.optimize.chart.candidates import Order
 from querymesh.optimize.chart.chart import Chart
@@ -261,10 +262,7 @@ class ChartPlanner(Drawn):
         >>> ChartPlanner.plan_text(("a", "b", "c"))
         '(a ⋈ b) ⋈ c'
         """
-        text = order[0]
-        for place, stream in enumerate(order[1:], 1):
-            text = f"({text}) ⋈ {stream}" if place > 1 else f"{text} ⋈ {stream}"
-        return text
+        return shape_text(left_deep_shape(order))
 
     @property
     def assumptions(self) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 
-from querymesh.cost.plan_tree import Plan
+from querymesh.cost.plan_tree import PlanTree
 from querymesh.cost.utility import (
     DEFAULT_WEIGHTS,
     Costs,
@@ -21,7 +21,7 @@ from querymesh.optimize.chart.chart import MOST_REGIONS, checked_count
 from querymesh.stats.histogram import DEFAULT_THRESHOLD
 from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS, RoundMean
 
-MODELS: Mapping[str, Callable[[Plan, Statistics], Costs]] = {
+MODELS: Mapping[str, Callable[[PlanTree, Statistics], Costs]] = {
     "sustained": sustained_costs,
     "paper": plan_costs,
 }

@@ -83,7 +83,7 @@ class AdaptiveChart:
 
     @property
     def held(self) -> int:
-        """All regions."""
+        """How many regions are in memory: all of them."""
         return self.regions
 
     @property

@@ -6,7 +6,7 @@ first entered, and when there are `most_regions`, the one longest not visited is
 worked out again should it be entered again. The answers are the same, since a region's plan follows
 from its centroid. So no chart is too large; a large one is built a region at a time, while it is
 used, and each new region costs what costing all plans once costs. The other way out are regions
-that are split only where plans differ: `chart_grid`.
+that are split only where plans differ: `grid`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DenseChart(_Regular):
 
     @property
     def held(self) -> int:
-        """All regions."""
+        """How many regions are in memory: all of them."""
         return self.regions
 
     @property

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from querymesh.cost.plan_tree import PlanTree, plan_text, sources_of
 from querymesh.errors import QueryError, did_you_mean
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Reading, predicted, predicted_until
 from querymesh.optimize.rate.heuristics import is_on_time, load, rate_estimate, time_estimate
 from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plans
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Tree, expected_total, sources, text
 
 
 @dataclass(frozen=True)
@@ -89,20 +90,20 @@ _ROUNDING = 1e-9
 class Ranked(NamedTuple):
     """A plan, and what eq. 3 predicts for the goal: results for `MostBy`, seconds otherwise."""
 
-    tree: Tree
+    tree: PlanTree
     value: float
 
 
 class Choice(NamedTuple):
     """A plan, the prediction for it, how it was chosen and of how many."""
 
-    tree: Tree
+    tree: PlanTree
     value: float
     way: str
     among: int
 
 
-def achieved(tree: Tree, goal: Goal, reading: Reading = "queue") -> float:
+def achieved(tree: PlanTree, goal: Goal, reading: Reading = "queue") -> float:
     """What a plan does for a goal: results by the time (more is better), or the time (less is).
 
     The time is infinite if windows keep the plan from ever making so many.
@@ -123,7 +124,7 @@ def achieved(tree: Tree, goal: Goal, reading: Reading = "queue") -> float:
             return curve.time_of(curve.total)
 
 
-def check_reachable(tree: Tree, goal: Goal) -> None:
+def check_reachable(tree: PlanTree, goal: Goal) -> None:
     """An error if no plan of the query can do it, windows aside."""
     total = expected_total(tree)
     if isinstance(goal, First) and goal.results > total * (1 + _ROUNDING):
@@ -132,7 +133,7 @@ def check_reachable(tree: Tree, goal: Goal) -> None:
             "Ask for no more than that"
         )
     if isinstance(goal, Last):
-        endless = [source.name for source in sources(tree) if source.size == math.inf]
+        endless = [source.name for source in sources_of(tree) if source.size == math.inf]
         if endless:
             raise QueryError(
                 f"there is no last result: no end is known of {', '.join(endless)}. Ask for the "
@@ -140,7 +141,7 @@ def check_reachable(tree: Tree, goal: Goal) -> None:
             )
 
 
-def ranked(trees: Iterable[Tree], goal: Goal, reading: Reading = "queue") -> list[Ranked]:
+def ranked(trees: Iterable[PlanTree], goal: Goal, reading: Reading = "queue") -> list[Ranked]:
     """Plans with what eq. 3 predicts for them, best first."""
     found = [Ranked(tree, achieved(tree, goal, reading)) for tree in trees]
     return sorted(found, key=lambda each: each.value, reverse=isinstance(goal, MostBy))
@@ -169,28 +170,28 @@ def choose(
     return Choice(tree, value, way, count_plans(query, space))
 
 
-def unreachable(tree: Tree, goal: Goal) -> str:
+def unreachable(tree: PlanTree, goal: Goal) -> str:
     """What to say of a plan that windows keep from its goal."""
     assert isinstance(goal, First), "the others are reached, or refused before"
     most = float(predicted_until(tree, goal.results).made[-1])
     return (
         f"the first {goal.results:g} results are not reached: {most:.3g} are expected of "
-        f"{text(tree)}, whose windows let rows go before they are met. Ask for no more than that, "
-        "or for longer windows"
+        f"{plan_text(tree)}, whose windows let rows go before they are met. Ask for no more than "
+        "that, or for longer windows"
     )
 
 
-def _exact(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _exact(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     found = on_time_plan(query, goal, space, reading)
     return found or _least_work(ranked(plans(query, space), goal, reading), goal)
 
 
 def on_time_plan(
     query: RateQuery, goal: Goal, space: Space, reading: Reading = "queue"
-) -> Tree | None:
+) -> PlanTree | None:
     """The plan with the least work, if it is never late: no plan gives out more, or earlier."""
 
-    def least(by_s: float) -> Tree:
+    def least(by_s: float) -> PlanTree:
         return best_plan(query, lambda tree: -load(tree, by_s).total, space)
 
     if isinstance(goal, MostBy):
@@ -204,7 +205,7 @@ def on_time_plan(
     return tree if is_on_time(tree, by_s) else None
 
 
-def _least_work(best_first: Sequence[Ranked], goal: Goal) -> Tree:
+def _least_work(best_first: Sequence[Ranked], goal: Goal) -> PlanTree:
     """Of the plans that do as well as the first, the one with the least work."""
     best = best_first[0].value
     if best == math.inf:
@@ -219,7 +220,7 @@ def period_s(goal: Goal, value: float) -> float:
     return goal.time_s if isinstance(goal, MostBy) else max(value, 1e-9)
 
 
-def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if not isinstance(goal, MostBy):
         raise QueryError(
             "local rate maximization is for the most results by a time: choose 'local time' for "
@@ -227,14 +228,14 @@ def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) ->
         )
     by_s = goal.time_s
 
-    def estimate(tree: Tree) -> tuple[float, float]:
+    def estimate(tree: PlanTree) -> tuple[float, float]:
         # Equal but for the last digits is equal: then less work is better.
         return float(f"{rate_estimate(tree, by_s):.6g}"), -load(tree, by_s).total
 
     return best_plan(query, estimate, space)
 
 
-def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if isinstance(goal, MostBy):
         raise QueryError(
             "local time minimization is for the first results or all of them: choose 'local rate' "
@@ -247,7 +248,7 @@ def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) ->
     return min(trees, key=lambda tree: time_estimate(tree, results))
 
 
-WAYS: Mapping[str, Callable[[RateQuery, Goal, Space, Reading], Tree]] = {
+WAYS: Mapping[str, Callable[[RateQuery, Goal, Space, Reading], PlanTree]] = {
     "exact": _exact,
     "local rate": _local_rate,
     "local time": _local_time,

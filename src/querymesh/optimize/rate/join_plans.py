@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from querymesh.cost.plan_tree import Join, JoinShape, PlanTree, Source, join_shape
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.optimize.rate.stream_query import JoinPredicate, Projection, RateQuery, Selection
-from querymesh.optimize.rate.trees import Join, Nested, Source, Tree, nested
 
 MOST_PLANS = 100_000
 """More than this are not listed."""
@@ -52,7 +52,7 @@ class _Ways(NamedTuple):
     joined: list[tuple[_State, _State]]
 
 
-def plans(query: RateQuery, space: Space | None = None) -> tuple[Tree, ...]:
+def plans(query: RateQuery, space: Space | None = None) -> tuple[PlanTree, ...]:
     """Every plan once; A ⋈ B and B ⋈ A are one, written with the larger side first."""
     count = count_plans(query, space)
     if count > MOST_PLANS:
@@ -63,9 +63,9 @@ def plans(query: RateQuery, space: Space | None = None) -> tuple[Tree, ...]:
     space = space or Space()
     if _is_simple(query, space):
         return tuple(
-            plan_of(query, nested(tree)) for tree in plans(replace(query, steps=()), space)
+            plan_of(query, join_shape(tree)) for tree in plans(replace(query, steps=()), space)
         )
-    table: dict[_State, list[Tree]] = {}
+    table: dict[_State, list[PlanTree]] = {}
     for state, ways in _states(query, space):
         table[state] = [*_trees(query, ways, table)]
     return tuple(table[_whole(query)])
@@ -79,9 +79,9 @@ def _is_simple(query: RateQuery, space: Space) -> bool:
 
 def best_plan(
     query: RateQuery,
-    estimate: Callable[[Tree], float | tuple[float, ...]],
+    estimate: Callable[[PlanTree], float | tuple[float, ...]],
     space: Space | None = None,
-) -> Tree:
+) -> PlanTree:
     """The plan of the highest estimate if only the best plan of each state goes on.
 
     It is the best of all where a higher estimate of a part never lowers that of the whole, as with
@@ -89,7 +89,7 @@ def best_plan(
     """
     space = space or Space()
     simple = _is_simple(query, space)
-    table: dict[_State, list[Tree]] = {}
+    table: dict[_State, list[PlanTree]] = {}
     bare = replace(query, steps=()) if simple else query
     for state, ways in _states(bare, space):
         if simple and ways.stream is not None:
@@ -99,15 +99,15 @@ def best_plan(
     return table[_whole(bare)][0]
 
 
-def plan_of(query: RateQuery, shape: Nested) -> Tree:
+def plan_of(query: RateQuery, shape: JoinShape) -> PlanTree:
     """The plan of a shape, such as ("a", ("b", "c")), with all steps on their streams."""
     return _plan_of(query, shape)[0]
 
 
-def _plan_of(query: RateQuery, shape: Nested) -> tuple[Tree, int]:
+def _plan_of(query: RateQuery, shape: JoinShape) -> tuple[PlanTree, int]:
     if isinstance(shape, str):
         bit = _bit(query, shape)
-        tree: Tree = query.streams[bit.bit_length() - 1]
+        tree: PlanTree = query.streams[bit.bit_length() - 1]
         for step in query.steps:
             tree = step.above(tree) if step.stream == shape else tree
         return tree, bit
@@ -136,7 +136,9 @@ def _whole(query: RateQuery) -> _State:
     return _State((1 << len(query.streams)) - 1, (1 << len(query.steps)) - 1)
 
 
-def _trees(query: RateQuery, ways: _Ways, table: dict[_State, list[Tree]]) -> Iterator[Tree]:
+def _trees(
+    query: RateQuery, ways: _Ways, table: dict[_State, list[PlanTree]]
+) -> Iterator[PlanTree]:
     """The trees of a state from those of smaller ones."""
     if ways.stream is not None:
         yield ways.stream

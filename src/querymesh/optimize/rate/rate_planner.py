@@ -1,9 +1,9 @@
 """The planner of policy "rate": a join tree for a goal, round by round (RBO § 4), as probe orders.
 
-Every round moves the decayed means of `rate_stats`. Once one of them has moved by more than a tenth
-since the last look, all trees are looked at again, and another one is taken if it does better for
-the goal by `LEAST_GAIN`; or, where trees do equally well because none is late, if it works less by
-that part. `rate_orders` says which order of probes a tree means.
+Every round moves the decayed means of `observed_rates`. Once one of them has moved by more than a
+tenth since the last look, all trees are looked at again, and another one is taken if it does better
+for the goal by `LEAST_GAIN`; or, where trees do equally well because none is late, if it works less
+by that part. `probe_orders` says which order of probes a tree means.
 
 The goal's time counts from when a query starts with empty windows: "most by 60 s" is about the
 first minute. A goal that is longer than the windows is about how it goes on.
@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from querymesh.cost.plan_tree import JoinShape, PlanTree, join_shape, plan_text, shape_text
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.explained import Explained
 from querymesh.optimize.planning.orders import order_of, route_for, written_orders
@@ -35,7 +36,6 @@ from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, pl
 from querymesh.optimize.rate.observed_rates import RateStatistics
 from querymesh.optimize.rate.probe_orders import tree_orders
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Nested, Tree, nested, text
 from querymesh.query.join import JoinQuery
 
 EXACT_PLANS = 120
@@ -62,7 +62,7 @@ class Chosen:
     """A tree, the query it was chosen for, what it is expected to do for the goal, the work of its
     joins (that of its streams is the same in every tree), and whether no operator is ever late."""
 
-    tree: Tree
+    tree: PlanTree
     query: RateQuery
     value: float
     load: float
@@ -153,8 +153,9 @@ class RatePlanner(Explained):
         running = self.chosen
         reason = f"round {number}: {said(found, self._goal)}"
         if running is not None:
-            now = judged(nested(running.tree), found, self._goal)
-            if nested(running.tree) == nested(found.tree) or not _better(found, now, self._goal):
+            shape = join_shape(running.tree)
+            now = judged(shape, found, self._goal)
+            if shape == join_shape(found.tree) or not is_better(found, now, self._goal):
                 self.chosen = replace(now, way=running.way, round=running.round)
                 return None
             reason += f"; {text_of(running.tree)} would do {_value(now, self._goal)}"
@@ -182,7 +183,7 @@ def chosen_for(query: RateQuery, goal: Goal, space: Space, number: int = 0) -> C
     return Chosen(tree, query, value, *_load(tree, goal, value), way, among, number)
 
 
-def _tree_for(query: RateQuery, goal: Goal, space: Space, among: int) -> tuple[Tree, str]:
+def _tree_for(query: RateQuery, goal: Goal, space: Space, among: int) -> tuple[PlanTree, str]:
     """All plans integrated if there are few, else by the heuristic for the goal.
 
     Local time minimisation looks at every plan. Where there are too many, the plan of the highest
@@ -200,12 +201,12 @@ def _tree_for(query: RateQuery, goal: Goal, space: Space, among: int) -> tuple[T
     return choose(query, goal, "local rate", space).tree, "local rate"
 
 
-def _load(tree: Tree, goal: Goal, value: float) -> tuple[float, bool]:
+def _load(tree: PlanTree, goal: Goal, value: float) -> tuple[float, bool]:
     by_s = period_s(goal, min(value, 1e9))
     return load(tree, by_s).joins, is_on_time(tree, by_s)
 
 
-def judged(shape: Nested, like: Chosen, goal: Goal) -> Chosen:
+def judged(shape: JoinShape, like: Chosen, goal: Goal) -> Chosen:
     """What a tree of this shape does by the figures of another choice."""
     tree = plan_of(like.query, shape)
     try:
@@ -225,17 +226,10 @@ def allowed_orders(join: JoinQuery, chosen: Chosen) -> dict[str, tuple[str, ...]
     }
 
 
-def text_of(tree: Tree) -> str:
+def text_of(tree: PlanTree) -> str:
     """A tree without the conditions on its streams, which come first in any."""
-    shape = nested(tree)
-
-    def shown(part: Nested, outermost: bool = False) -> str:
-        if isinstance(part, str):
-            return part
-        inside = " ⋈ ".join(map(shown, part))
-        return inside if outermost else f"({inside})"
-
-    return shown(shape, True) if not isinstance(shape, str) else text(tree)
+    shape = join_shape(tree)
+    return plan_text(tree) if isinstance(shape, str) else shape_text(shape)
 
 
 def said(found: Chosen, goal: Goal) -> str:
@@ -254,7 +248,7 @@ def _value(found: Chosen, goal: Goal) -> str:
             return f"all results in {found.value:,.4g} s, {load}"
 
 
-def _better(found: Chosen, running: Chosen, goal: Goal) -> bool:
+def is_better(found: Chosen, running: Chosen, goal: Goal) -> bool:
     """Whether a plan does better by enough; or as well, with less work by enough."""
     if running.value == math.inf:
         return True

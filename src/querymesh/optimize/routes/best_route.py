@@ -27,7 +27,7 @@ import numpy.typing as npt
 from querymesh.arrays import Floats, Ints
 from querymesh.errors import TrainingError
 from querymesh.mesh.route import by_precedence, route_fault, written_route
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import name_of
 from querymesh.stats.profile import Route, survivors
 
 EXACT_LIMIT = 14

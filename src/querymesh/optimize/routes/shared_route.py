@@ -23,7 +23,7 @@ from querymesh.optimize.routes.best_route import After, Subset, cheapest_order
 from querymesh.stats.profile import Route, meetings
 
 EXACT_LIMIT = 10
-"""Above so many operators the tables (2^m sets, every query and outcome pattern) are too large."""
+"""Operators, at most, of the exact search: its tables have 2^m sets for each query and pattern."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from querymesh.optimize.routes.shared_route import order_by_meetings
 from querymesh.stats.profile import Profile, Route, meetings
 
 MOST_CHOICES = 6
-"""So many operators at most are one choice: the dearest order is a program over 2^k subsets."""
+"""Operators of one choice, at most: the dearest order is a program over 2^k subsets."""
 
 
 def uncertain_route(
@@ -66,8 +66,7 @@ def _dearest_choice_us(
     own = [index - 1 for index in choice]
     met, passed = meetings(profile.outcomes[:, own], [serves[j] for j in own], alive)
     after = tuple(
-        frozenset(place for place, other in enumerate(choice, 1) if other in profile.after[j])
-        for j in own
+        frozenset(k for k, other in enumerate(choice, 1) if other in profile.after[j]) for j in own
     )
     _, saved = order_by_meetings(met, passed, -profile.drop_us[own], -profile.pass_us[own], after)
     return -saved

@@ -111,12 +111,12 @@ def null_safe_equal(a: Datum, b: Datum) -> Datum:
 
 
 def conjunction(*args: Datum) -> Datum:
-    """AND, three-valued."""
+    """AND with three values: false if any is false, else NULL if any is NULL."""
     return functools.reduce(pc.and_kleene, args)
 
 
 def disjunction(*args: Datum) -> Datum:
-    """OR, three-valued."""
+    """OR with three values: true if any is true, else NULL if any is NULL."""
     return functools.reduce(pc.or_kleene, args)
 
 

@@ -27,7 +27,7 @@ COLUMNS, ROWS = 40, 12
 _SHOWN_STEPS = 12
 DRAWN_STEPS = 200
 STREAM_PLANS = ("σ → π", "π → σ")
-"""A stream's two plans, as `chart_plans.stream_plans` has them."""
+"""A stream's two plans, as `candidates.stream_plans` has them."""
 
 
 def planner_text(planner: ChartPlanner) -> str:

@@ -117,7 +117,8 @@ def _task(
     storing: Storing | None,
     indices: IndexSource,
 ) -> JoinTask:
-    assert job.join is not None and run.cube is not None
+    assert job.join is not None
+    assert run.cube is not None
     session = next(iter(frames.values())).sparkSession
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, static_inputs(job.join, data))

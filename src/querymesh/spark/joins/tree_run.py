@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame
 
+from querymesh.cost.plan_tree import join_shape
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.index.tune.kinds import Hash
 from querymesh.optimize.planning.own_order import OwnOrder
-from querymesh.optimize.rate.trees import nested
 from querymesh.optimize.shards.join_shards import join_cube
 from querymesh.policies.planned import BUDGET
 from querymesh.policies.policy import Job
@@ -34,7 +34,8 @@ from querymesh.spark.remembered import remember
 def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFrame:
     """The join as a DataFrame, streaming if its streams are; aggregates are left to the caller."""
     join, policy = job.join, options.policy
-    assert join is not None and isinstance(policy, Rate)
+    assert join is not None
+    assert isinstance(policy, Rate)
     _check_options(policy, options)
     streams = [data[alias] for alias in join.aliases]
     session = next(each.sparkSession for each in streams if isinstance(each, DataFrame))
@@ -47,7 +48,7 @@ def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFra
         _check_stream(join, job)
     planner = policy.tree_planner(job)
     assert planner.chosen is not None
-    shape = without(nested(planner.chosen.tree), {relation.alias for relation in join.statics})
+    shape = without(join_shape(planner.chosen.tree), {relation.alias for relation in join.statics})
     assert shape is not None
     out = join_tree(join, frames, shape, f"{options.delay_us} microseconds")
     written = job.written()

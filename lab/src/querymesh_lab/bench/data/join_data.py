@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh_lab.bench.joins.join_shapes import SHAPES, Shape
+from querymesh_lab.bench.data.join_graphs import SHAPES, Shape
 
 START_MS = 1_700_000_000_000
 GROUP_MEMBERS = 2.0

@@ -78,7 +78,7 @@ class Contest:
         def action() -> Fingerprint:
             out = self.result(mesh)
             answer = fingerprint.of_ids(out)
-            self.last[called] = qm.metrics(out).metrics
+            self.last[called] = qm.inspect(out).counts
             return answer
 
         return action
@@ -137,7 +137,7 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         few = profile.take(np.arange(min(profile.rows, PROFILED_ROWS)))
         drop_us, pass_us = native_costs_us(bench.session, few, bound)
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
-    mesh = qm.train(query, question.table, seed=seed)
+    mesh = qm.train(query, question.table, policy=qm.policies.Mesh(seed=seed))
     assert isinstance(mesh, qm.Mesh)
     return Contest(
         question=question,

@@ -28,6 +28,9 @@ from querymesh_lab.bench.measure import interleave
 
 TRIED_SHARE = 10
 
+_by_hints: Any = F
+"""PySpark's types do not know functions that say by type hints what they take and give."""
+
 
 def _pickled(fn: RowFunction) -> Any:
     return F.udf(fn, BooleanType(), useArrow=False)
@@ -44,7 +47,7 @@ def _pandas(fn: RowFunction) -> Any:
         return pd.Series([fn(*row) for row in zip(*values, strict=True)], dtype=bool)
 
     over_series.__annotations__ = {"values": pd.Series, "return": pd.Series}
-    return F.pandas_udf(over_series, BooleanType())
+    return _by_hints.pandas_udf(over_series, BooleanType())
 
 
 def _arrow(fn: RowFunction) -> Any:
@@ -53,7 +56,7 @@ def _arrow(fn: RowFunction) -> Any:
         return pa.array([fn(*row) for row in rows], pa.bool_())
 
     over_array.__annotations__ = {"values": pa.Array, "return": pa.Array}
-    return F.arrow_udf(over_array, BooleanType())
+    return _by_hints.arrow_udf(over_array, BooleanType())
 
 
 WAYS: dict[str, Callable[[RowFunction], Any]] = {

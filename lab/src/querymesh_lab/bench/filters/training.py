@@ -51,7 +51,7 @@ def run(bench: Bench) -> list[Finding]:
         query = qm.query(text, functions=functions)
         calibrate.cache_clear()
         started, cpu = perf_counter(), process_time()
-        mesh = qm.train(query, table, seed=seed)
+        mesh = qm.train(query, table, policy=qm.policies.Mesh(seed=seed))
         whole.append(perf_counter() - started)
         worked.append(process_time() - cpu - watch.seconds)
         apart.append(whole[-1] - watch.seconds)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from querymesh.report.html.plots import HEIGHT, OWN, SINGLE, THIRD, WIDTH, altair_and_converter, svg
-from querymesh_lab.bench.joins.join_growth import Point
+from querymesh_lab.bench.joins.growth import Point
 
 COLOURS = (OWN, SINGLE, THIRD)
 

@@ -25,10 +25,10 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
+from querymesh_lab.bench.joins.flink.flink_contestant import Flink, flink_version, prepare_flink
 from querymesh_lab.bench.joins.join_case import CORES, Case, Contestant, Outcome, write_case
-from querymesh_lab.bench.joins.join_flink import Flink, flink_version, prepare_flink
-from querymesh_lab.bench.joins.join_ours import our_contestant
-from querymesh_lab.bench.joins.join_spark import STORES, orders, spark_chain
+from querymesh_lab.bench.joins.on_spark.our_contestant import our_contestant
+from querymesh_lab.bench.joins.on_spark.spark_chain import STORES, orders, spark_chain
 from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave
 
 LARGE: dict[str, Any] = {"rows": 240_000, "rate": 6000.0}
@@ -102,7 +102,8 @@ def run_join(
     for name in contestants or ():
         check_name("contestant", name, CONTESTANTS)
     asked = contestants or [name for name in CONTESTANTS if not (quick and name in FLINK)]
-    bench = Bench(local_session(CORES, "querymesh bench join", memory="4g"), quick, log)
+    start = partial(local_session, CORES, "querymesh bench join", memory="4g")
+    bench = Bench(quick, log, start)
     command = "querymesh bench join" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from querymesh_lab.bench.data.join_data import START_MS, Design, batches, streams
-from querymesh_lab.bench.fingerprint import SUMS, Fingerprint
+from querymesh_lab.bench.fingerprint import SUMS, Fingerprint, of_sums
 
 CORES = 2
 _PRIMES = (1_000_003, 15_485_863, 32_452_843, 49_979_687, 67_867_967)
@@ -143,5 +143,4 @@ def fingerprint_of(relation: str, design: Design) -> Fingerprint:
 
     connection = duckdb.connect(config={"threads": CORES})
     folded = f"SELECT {combined_id(design.graph.ids())} FROM {relation}"
-    row = connection.execute(f"SELECT {', '.join(SUMS)} FROM ({folded})").fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
+    return of_sums(connection.execute(f"SELECT {', '.join(SUMS)} FROM ({folded})").fetchone())

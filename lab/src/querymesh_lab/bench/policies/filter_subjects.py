@@ -27,10 +27,10 @@ from querymesh.query.parse.query import query
 from querymesh.stats.profile import Profile
 from querymesh_lab.bench.data import csic, kdd, lines, messages
 from querymesh_lab.bench.data.classed import OPPOSITE, UNIFORM, Classed
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.filters import correlated
 from querymesh_lab.bench.filters.contest import steady_profile
-from querymesh_lab.bench.filters.real_data import data_folder
 from querymesh_lab.bench.limits import counted, designed_profile, limits
 from querymesh_lab.bench.policies.race import Bounds, Case, Done, Maker, View, answer_of
 
@@ -76,7 +76,7 @@ class Source:
         return steady_profile(self.bound, self.table.slice(0, LIMITED), self.tables)
 
     def views(self) -> dict[str, View]:
-        """The source."""
+        """The one view, by the alias of its source: the bound query and what training knows."""
         seen = self.table.slice(0, SAMPLE) if self.sample is None else self.sample
         profile = profile_sample(self.bound, seen, self.tables)
         return {self.bound.source.alias: View(self.bound, profile)}
@@ -182,8 +182,8 @@ def drift_both(rows: int) -> Source:
 
 def csic_requests(rows: int) -> Source | None:
     """Real requests; None where the data are not there."""
-    folder = data_folder()
-    if folder is None or not all((folder / name).is_file() for name in csic.FILES):
+    folder = folder_with(csic.FILES)
+    if folder is None:
         return None
     table = csic.requests(folder, rows)
     return _python("CSIC requests", csic.RELATION, table, csic.PREDICATES)
@@ -191,8 +191,8 @@ def csic_requests(rows: int) -> Source | None:
 
 def kdd_connections(rows: int) -> Source | None:
     """Real connections; None where the data are not there."""
-    folder = data_folder()
-    if folder is None or not (folder / kdd.FILE).is_file():
+    folder = folder_with([kdd.FILE])
+    if folder is None:
         return None
     table = kdd.connections(folder, rows)
     return _python("KDD connections", kdd.RELATION, table, kdd.PREDICATES)

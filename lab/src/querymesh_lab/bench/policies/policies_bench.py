@@ -51,10 +51,10 @@ POLICIES: dict[str, Policy] = {
 VARIANTS: dict[str, dict[str, Policy]] = {
     "eddy": {
         "lottery": deciding(EDDY, replace(USERS, choice="lottery")),
-        "eddy, no places": deciding(EDDY, replace(USERS, by_place=False)),
+        "eddy, no places": deciding(EDDY, replace(USERS, by_context=False)),
     },
     "cbr": {
-        "no places": deciding(CBR, replace(USERS, by_place=False)),
+        "no places": deciding(CBR, replace(USERS, by_context=False)),
         "sets of two": deciding(CBR, replace(USERS, attribute_sets=True)),
         "by gain ratio": deciding(
             CBR, replace(USERS, evidence=PAPER.evidence, threshold=PAPER.threshold)

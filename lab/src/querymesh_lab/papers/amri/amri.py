@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.amri import amri_figures
 from querymesh_lab.papers.amri import why as amri_why
 from querymesh_lab.papers.amri.amri_charts import results_by_time
@@ -13,8 +12,7 @@ from querymesh_lab.papers.amri.amri_figures import ADAPTING
 from querymesh_lab.papers.amri.amri_lab import figure_9c
 from querymesh_lab.papers.amri.index_race import Race
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm import qm_lab as lab
-from querymesh_lab.papers.qm.qm import Reproduced
+from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 Raced = tuple[Race, list[Result]]
 
@@ -39,11 +37,10 @@ def figure_9b(bench: Bench) -> Reproduced:
 
 def lab_data(bench: Bench) -> Reproduced:
     """9c: the Lab data; says so where it is not there."""
-    folder = data_folder()
-    if folder is None or not lab.available(folder):
-        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+    folder = folder_with(intel_lab.FILES)
+    if folder is None:
         claim = Claim("amri", "9c", "AMRI over fixed bitmap: results in a fixed time", 1.15)
-        return Reproduced([Result(claim, None, None, "no Lab data here")])
+        return Reproduced(without_data(bench, "Lab data", [claim]))
     return _drawn("9c", figure_9c(bench, folder))
 
 
@@ -68,7 +65,7 @@ def _drawn(figure: str, raced: Raced) -> Reproduced:
     return Reproduced(raced[1], [lambda: results_by_time(figure, raced[0])])
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "8": figure_8,
     "9a": figure_9a,
     "9b": figure_9b,

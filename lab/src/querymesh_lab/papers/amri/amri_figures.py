@@ -70,7 +70,7 @@ def less_state(found: Race, figure: str, other: str) -> Result:
 
 
 def assessments(bench: Bench) -> tuple[Race, list[Result]]:
-    """8a."""
+    """Figure 8a: ways to assess access patterns, against CDIA with the highest count."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, name, assessment=kind) for name, kind in ASSESSMENTS.items()]
     found = race(bench, synthetic("all", bench.quick), [amri(paper), *others])
@@ -82,7 +82,7 @@ def assessments(bench: Bench) -> tuple[Race, list[Result]]:
 
 
 def schedules(bench: Bench) -> tuple[Race, list[Result]]:
-    """8b."""
+    """Figure 8b: schedules of tuning, against the hybrid one."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, name, schedule=name) for name in SCHEDULES]
     found = race(bench, synthetic("all", bench.quick), [amri(paper), *others])
@@ -94,7 +94,7 @@ def schedules(bench: Bench) -> tuple[Race, list[Result]]:
 
 
 def migrations(bench: Bench) -> tuple[Race, list[Result]]:
-    """8c."""
+    """Figure 8c: ways to migrate stored tuples, against moving none."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, f"{name} migration", migration=name) for name in MIGRATIONS]
     found = race(bench, synthetic("all", bench.quick), [amri(paper), *others])

@@ -26,7 +26,8 @@ import pyarrow as pa
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.parse.query import query
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.data.real_streams import PLACES, quarters
+from querymesh_lab.bench.data.intel_lab import mote_places
+from querymesh_lab.bench.data.real_streams import quarters
 from querymesh_lab.bench.joins.core_run import as_batches
 from querymesh_lab.papers.amri.amri_figures import against
 from querymesh_lab.papers.amri.index_race import Course, Race, course, race
@@ -86,8 +87,7 @@ def lab_course(folder: Path, quick: bool) -> Course:
 
 def located(folder: Path, rows: int) -> pa.Table:
     """The first readings, numbered by their order, on the grids, with where they were taken."""
-    lines = (folder / PLACES).read_text(encoding="utf-8").splitlines()
-    places = np.array([line.split() for line in lines], np.float64)
+    places = np.array([(mote, x, y) for mote, (x, y) in mote_places(folder).items()])
     middle_x, middle_y = np.median(places[:, 1:], axis=0)
     taken = readings(folder).slice(0, rows)
     at = np.searchsorted(places[:, 0], np.asarray(taken.column("sensor")))

@@ -30,8 +30,9 @@ from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.prices import IndexPrices
 from querymesh.index.tune.tuner import Load, Tuner
 from querymesh.query.join import JoinQuery
+from querymesh.runtime.join_step import JoinSteps
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.joins.core_run import Streams, forget, steps, take_step
+from querymesh_lab.bench.joins.core_run import Streams, steps, take_step
 from querymesh_lab.bench.measure import CONTROL, RivalsDisagreeError
 from querymesh_lab.papers.amri.fixed_router import by_orders
 
@@ -75,7 +76,7 @@ class Run:
 
     @property
     def probes(self) -> int:
-        """Search requests."""
+        """How many search requests there were."""
         return self.looked[-1][0]
 
     def compared(self, steps: int | None = None) -> float:
@@ -159,14 +160,14 @@ def _run(
     fabric: JoinFabric, streams: Streams, rows: int, tuner: Tuner, limit: float = float("inf")
 ) -> Run:
     run, seconds = Run(), 0.0
-    routers = by_orders(fabric)
     indices = Indices(fabric, tuner)
+    core = JoinSteps(fabric, by_orders(fabric), indices, tunes=True)
     for step in steps(fabric.join, streams, rows):
         if seconds > limit:
             run.complete = False
             break
         started = process_time()
-        horizon = take_step(fabric, routers, step, indices=indices)
+        horizon = take_step(core, step)
         seconds += process_time() - started
         results = sum(view.metrics.rows_out for view in fabric.views.values())
         run.curve.append((seconds, results))
@@ -176,7 +177,7 @@ def _run(
         run.state_bytes.append(sum(stem.nbytes for stem in stems))
         run.index_bytes = max(run.index_bytes, sum(stem.index_bytes for stem in stems))
         started = process_time()
-        forget(fabric, horizon)
+        core.forget(horizon)
         seconds += process_time() - started
     run.tuning_seconds, run.changes = tuner.seconds, len(tuner.changes)
     run.moved = indices.moved

@@ -53,7 +53,7 @@ class Fluctuation:
 
     @property
     def domains(self) -> list[int]:
-        """By level."""
+        """How many values an attribute has at each level, smallest first."""
         middle = self.mean * self.window**0.5
         return [round(middle * self.spread ** (level - 2.5)) for level in range(len(PAIRS))]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.cbr import adapt_figures as cbr_adapt
 from querymesh_lab.papers.cbr import cbr_charts, cbr_lab
 from querymesh_lab.papers.cbr import cost_figures as cbr_cost
@@ -17,9 +17,8 @@ from querymesh_lab.papers.cbr import further as cbr_further
 from querymesh_lab.papers.cbr import random_claims as cbr_random_claims
 from querymesh_lab.papers.cbr import random_selectivities as cbr_random
 from querymesh_lab.papers.cbr import skew as cbr_skew
-from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm import qm_lab as lab
-from querymesh_lab.papers.qm.qm import Reproduced
+from querymesh_lab.papers.claim import Claim
+from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 
 def figures_3_4(bench: Bench) -> Reproduced:
@@ -79,8 +78,8 @@ def further(bench: Bench) -> Reproduced:
 
 
 def _readings() -> pa.RecordBatch | None:
-    folder = data_folder()
-    return _read(folder) if folder is not None and lab.available(folder) else None
+    folder = folder_with(intel_lab.FILES)
+    return None if folder is None else _read(folder)
 
 
 @cache
@@ -89,13 +88,10 @@ def _read(folder: Path) -> pa.RecordBatch:
 
 
 def _no_lab(bench: Bench, figure: str, name: str) -> Reproduced:
-    bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
-    return Reproduced(
-        [Result(Claim("cbr", figure, name, None, "%"), None, None, "no Lab data here")]
-    )
+    return Reproduced(without_data(bench, "Lab data", [Claim("cbr", figure, name, None, "%")]))
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "3-4": figures_3_4,
     "5-6-10": figures_5_6_10,
     "7": figure_7,

@@ -22,8 +22,8 @@ from pyarrow import csv
 from querymesh.query.model import BoundQuery
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
+from querymesh_lab.bench.data.intel_lab import READINGS
 from querymesh_lab.papers.cbr.eddy_runs import Case
-from querymesh_lab.papers.qm.qm_lab import READINGS
 
 MEASURED = ("light", "temperature", "humidity", "voltage")
 KNOWN = ("sensor", "day", "hour", "minute", "second")

@@ -28,7 +28,7 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.content import ContentRouter
-from querymesh.fabric.routers.content_oracle import KnownRouter
+from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.query.model import BoundQuery
@@ -88,16 +88,16 @@ class Case:
     classifier: str = CLASSIFIER
 
     def sbr(self, routing: Routing) -> EddyRouter:
-        """Source-based routing."""
+        """A router by source alone, which does not look at content."""
         return EddyRouter(self.bound.operators, routing, seed=routing.seed)
 
     def learns(self, routing: Routing) -> ContentRouter:
-        """Content-Learns."""
+        """A router that learns which attributes to look at: the paper's Content-Learns."""
         return ContentRouter(self.bound.operators, routing, self.attributes, seed=routing.seed)
 
-    def knows(self) -> KnownRouter:
+    def knows(self) -> OracleRouter:
         """Content-Knows, a chunk of which is as large as the stream: it has nothing to learn."""
-        return KnownRouter(self.classifier, self.orders, next(iter(self.orders.values())))
+        return OracleRouter(self.classifier, self.orders, next(iter(self.orders.values())))
 
     def run(self, router: Router, first: int = 0, rows: int | None = None) -> Metrics:
         """A stretch of the stream, from its beginning to its end unless told."""

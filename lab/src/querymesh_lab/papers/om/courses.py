@@ -7,7 +7,7 @@ from pathlib import Path
 
 from querymesh.arrays import Floats
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.om import om_data
 from querymesh_lab.papers.om.om_data import (
@@ -21,6 +21,7 @@ from querymesh_lab.papers.om.om_data import (
     stretch,
 )
 from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Followed
+from querymesh_lab.papers.reproduced import without_data
 
 TRIPLES = ((0, 1, 2), (3, 4, 5))
 """Which stretches of the trace stand for TCP, UDP and SF."""
@@ -29,28 +30,24 @@ Filter = Callable[[Floats], Floats]
 
 
 def as_it_came(of_trace: Floats) -> Floats:
-    """No filter."""
+    """The rates unchanged, where no filter is wanted."""
     return of_trace
 
 
 def trace_folder() -> Path | None:
     """Where the trace lies, if it is there."""
-    folder = data_folder()
-    return folder if om_data.available(folder) else None
+    return folder_with(om_data.FILES)
 
 
 def rounds(bench: Bench) -> int:
-    """Ten minutes."""
+    """How many rounds are run: ten minutes of seconds; a quick run has fewer."""
     return bench.rounds(ROUNDS, QUICK_ROUNDS)
 
 
 def no_trace(bench: Bench, figure: str, claims: Iterable[str]) -> list[Result]:
-    """Rows that say so."""
-    bench.log(f"  skipped: no DEC-PKT trace here; {DATA}=folder says where it is")
-    return [
-        Result(Claim("om", figure, claim, None, "%"), None, None, "no DEC-PKT trace here")
-        for claim in claims
-    ]
+    """Rows without a value, for claims that need the trace where it is not here."""
+    stated = [Claim("om", figure, claim, None, "%") for claim in claims]
+    return without_data(bench, "DEC-PKT trace", stated)
 
 
 def single_courses(

@@ -9,7 +9,7 @@ The printed costs follow if λ = 500, W = 1, and an operator takes in at most tp
 
 from __future__ import annotations
 
-from querymesh.cost.plan_tree import Arrivals, Selection
+from querymesh.cost.plan_tree import PlanTree, Select, Source
 from querymesh.cost.utility import Costs, Statistics, Weights, capped_costs, plan_costs, utility
 from querymesh_lab.papers.claim import Claim, Result
 
@@ -19,13 +19,13 @@ PRINTED_COSTS = ((5.0, 775.0), (2.5, 575.0))
 KNOWN = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=1.0)
 
 
-def _selection(name: str, of: Arrivals | Selection) -> Selection:
-    return Selection((name,), {"o1": 500.0, "o2": 50.0}[name], of)
+def _selection(name: str, of: PlanTree) -> Select:
+    return Select(of, (name,), {"o1": 1 / 500.0, "o2": 1 / 50.0}[name])
 
 
 PLANS = (
-    _selection("o2", _selection("o1", Arrivals("s"))),
-    _selection("o1", _selection("o2", Arrivals("s"))),
+    _selection("o2", _selection("o1", Source("s"))),
+    _selection("o1", _selection("o2", Source("s"))),
 )
 
 

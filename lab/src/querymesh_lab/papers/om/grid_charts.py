@@ -29,7 +29,7 @@ QUICK = {1: (8, 64), 3: (8, 16), 4: (8,)}
 
 @dataclass(frozen=True)
 class Drawn:
-    """One chart."""
+    """What one chart is and costs, and how often its plan is the best."""
 
     query: str
     kind: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.om import example as om_example
 from querymesh_lab.papers.om import grid_charts as om_grid
@@ -13,7 +11,7 @@ from querymesh_lab.papers.om import many_queries as om_many
 from querymesh_lab.papers.om import om_charts
 from querymesh_lab.papers.om import single_figures as om_single
 from querymesh_lab.papers.om.courses import no_trace, trace_folder
-from querymesh_lab.papers.qm.qm import Reproduced
+from querymesh_lab.papers.reproduced import Figures, Reproduced
 
 
 def example(bench: Bench) -> Reproduced:
@@ -96,7 +94,7 @@ def estimates(bench: Bench) -> Reproduced:
     return found
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "3.2": example,
     "3a": figure_3a,
     "3b": figure_3b,

@@ -33,6 +33,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.stats.round_estimates import round_numbers
 
 GAPS = "traces/dec-pkt-1-udp.interarrivals.txt.gz"
+FILES = (GAPS,)
 STRETCHES = 6
 WINDOW_S = 1.0
 ROUNDS = 600
@@ -42,11 +43,6 @@ HOSTS = 100
 SHARE = 1 / 3
 SLOWEST, FASTEST = 500, 1000
 """URND's; the paper has "arrival rate ≥ 500 tuples per second"."""
-
-
-def available(folder: Path | None) -> bool:
-    """Whether the gaps are there."""
-    return folder is not None and (folder / GAPS).is_file()
 
 
 @cache

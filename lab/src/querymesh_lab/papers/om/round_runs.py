@@ -149,7 +149,7 @@ class Followed:
 
     @property
     def random_excess(self) -> float:
-        """RAND's."""
+        """The same of RAND, which takes any plan in each round."""
         return 100 * float(self.costs.mean(axis=1).sum() / self.costs.min(axis=1).sum() - 1)
 
     def by_hundred(self) -> list[float]:

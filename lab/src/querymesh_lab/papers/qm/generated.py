@@ -17,8 +17,7 @@ from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
-from querymesh.optimize.search.strategy import name_of
-from querymesh.optimize.train.training import chosen
+from querymesh.optimize.strategy import chosen, name_of
 from querymesh.stats.profile import Profile
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)

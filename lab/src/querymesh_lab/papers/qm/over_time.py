@@ -19,10 +19,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.errors import QueryMeshError
-from querymesh.fabric.routers.make_eddy import CBR
 from querymesh.fabric.routers.routing import Routing
 from querymesh.mesh.mesh import Mesh
-from querymesh.runtime.run import LiveRun, metrics
+from querymesh.policies.cbr import Cbr
+from querymesh.policies.mesh import Mesh as MeshPolicy
+from querymesh.runtime.run import Run
+from querymesh.spark.context import parallelism
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
@@ -97,7 +100,7 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
     numbers = (
         session.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", bench.rows(ROWS_PER_BATCH, QUICK_ROWS_PER_BATCH))
-        .option("numPartitions", session.sparkContext.defaultParallelism)
+        .option("numPartitions", parallelism(session))
         .load()
     )
     chosen = (F.col("value") * 7919 % subject.table.num_rows).alias("id")
@@ -109,10 +112,11 @@ def _stream(subject: Subject, entry: Mesh | Routing, source: DataFrame, seconds:
     """One turn of a rival: on a mesh, or as the Eddy with content-based routing."""
     inputs = {subject.source: source, **subject.partners}
     if isinstance(entry, Routing):
-        found = run(subject.query, inputs, policy=CBR, routing=entry)
+        found = run(subject.query, inputs, policy=Cbr(routing=entry))
     else:
-        found = run(entry, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
-    meter = _Meter(metrics(found), seconds)
+        still = MeshPolicy(adapt=False)  # SP that learns is SP no more
+        found = run(entry, inputs, engine="fabric", policy=still)
+    meter = _Meter(inspect(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
             found.writeStream.foreachBatch(meter.batch)
@@ -137,7 +141,7 @@ class _Meter:
     So the stream can be stopped while no task runs: one would be killed, and say so at length.
     """
 
-    def __init__(self, live: LiveRun, seconds: float) -> None:
+    def __init__(self, live: Run, seconds: float) -> None:
         self.curve: Curve = []
         self.over = Event()
         self.fabric_seconds = 0.0
@@ -152,7 +156,7 @@ class _Meter:
         if self.over.is_set():
             return
         rows.write.format("noop").mode("overwrite").save()
-        done = self._live.metrics
+        done = self._live.counts
         now, results = monotonic(), done.rows_out
         if not self._started:
             self._started, self._before = now, results

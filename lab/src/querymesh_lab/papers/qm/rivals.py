@@ -26,8 +26,8 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.run import metrics
 from querymesh.spark.inputs import bind_inputs, static_tables
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 from querymesh.stats.profile import Profile
 from querymesh_lab.bench import fingerprint
@@ -129,7 +129,7 @@ def _run(mesh: Mesh, inputs: Mapping[str, DataFrame | pa.Table], runs: _Runs) ->
     out = run(mesh, inputs, engine="fabric")
     answer = fingerprint.of_ids(out)
     runs.job.append(perf_counter() - started)
-    runs.last = metrics(out).metrics
+    runs.last = inspect(out).counts
     runs.fabric.append(runs.last.total_seconds)
     return answer
 

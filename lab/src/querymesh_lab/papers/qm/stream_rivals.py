@@ -63,7 +63,10 @@ half, a quarter and a tenth, a quarter took least time over other data of both k
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
 
-EDDIES: Mapping[str, Routing] = {MR: Routing(), MR_BATCHES: Routing(chunk=BATCH, together=True)}
+EDDIES: Mapping[str, Routing] = {
+    MR: Routing(),
+    MR_BATCHES: Routing(chunk=BATCH, one_route_per_chunk=True),
+}
 """What each form of the Eddy runs with, here and in Figure 11."""
 
 CALIBRATIONS = 7

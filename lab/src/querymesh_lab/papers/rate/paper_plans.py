@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from querymesh.cost.plan_tree import PlanTree, Source, plan_text
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.join_plans import plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery
-from querymesh.optimize.rate.trees import Source, Tree, text
 
 SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
 MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
@@ -96,17 +96,17 @@ def paper_query(delays_s: Mapping[str, float], scale: Scale | None = None) -> Ra
     return RateQuery(streams, joined, costs=JoinCosts(hash_s=HANDLING_S / scale.faster))
 
 
-def three_way(scale: Scale | None = None) -> dict[str, Tree]:
+def three_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The two plans of § 5.2, Figure 6."""
     found = _by_text(paper_query(THREE_DELAYS_S, scale))
     return {name: found[name] for name in (AB_FIRST, AC_FIRST)}
 
 
-def five_way(scale: Scale | None = None) -> dict[str, Tree]:
+def five_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The plans of § 5.3, Figure 11, by name."""
     found = _by_text(paper_query(FIVE_DELAYS_S, scale))
     return {name: found[written] for name, written in FIVE_PLANS.items()}
 
 
-def _by_text(query: RateQuery) -> dict[str, Tree]:
-    return {text(tree): tree for tree in plans(query)}
+def _by_text(query: RateQuery) -> dict[str, PlanTree]:
+    return {plan_text(tree): tree for tree in plans(query)}

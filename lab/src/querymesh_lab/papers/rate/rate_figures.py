@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from querymesh.cost.plan_tree import PlanTree, Source
 from querymesh.cost.rates import selection_rate
 from querymesh.optimize.rate.cardinality import cardinality_cost
 from querymesh.optimize.rate.curves import crossings, predicted
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, Tree
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.rate.paper_plans import (
@@ -95,7 +95,7 @@ def _selected_rate(bench: Bench, order: str) -> float:
     """Outputs a second of the second half of a run."""
     stream = Source("I", INPUTS)
     steps = (Selection("I", *SLOW, name="s1"), Selection("I", *FAST, name="s2"))
-    tree: Tree = stream
+    tree: PlanTree = stream
     for step in steps if order == "σ1 first" else steps[::-1]:
         tree = step.above(tree)
     seconds = 5.0 if bench.quick else 60.0

@@ -39,7 +39,7 @@ def results(bench: Bench) -> list[Result]:
             ("probe", hashed.probe_s),
         )
     }
-    row_us = 1e6 * hashed.row_and_pair_s[0]
+    row_us = 1e6 * hashed.row_s[0]
     even = (hashed.hash_s + hashed.probe_s) / looped.comp_s
     for name, cost_us in costs_us.items():
         bench.log(f"  {name:<5} {cost_us:>9.5f} µs  {_MEANING[name]}")

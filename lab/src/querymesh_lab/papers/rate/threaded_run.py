@@ -32,14 +32,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from querymesh.arrays import Floats
+from querymesh.cost.plan_tree import (
+    Aggregate,
+    Join,
+    PlanTree,
+    Project,
+    Select,
+    Source,
+    inputs_of,
+)
 from querymesh.optimize.rate.curves import Curve
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query as parsed
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, Plan, Rows, below
+from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, Plan, Rows
 
 _POLL_S = 0.02
 _MOST_ROWS = 200_000
@@ -81,7 +89,7 @@ class Until:
 
 
 def run_plan(
-    session: SparkSession, query: RateQuery, tree: Tree, until: Until, seed: int = 0
+    session: SparkSession, query: RateQuery, tree: PlanTree, until: Until, seed: int = 0
 ) -> Measured:
     """Run a plan, and watch what comes out."""
     own = session.newSession()
@@ -104,13 +112,13 @@ class _Running:
         self.operators: list[_Operator] = []
         self._operator(plan.tree, None)
 
-    def _operator(self, tree: Tree, parent: _Operator | None) -> _Inlet:
+    def _operator(self, tree: PlanTree, parent: _Operator | None) -> _Inlet:
         """The input that a subtree is to the operator above it."""
         if isinstance(tree, Source):
             return _Inlet(self.plan.rows_of(tree), ended=True)
         operator = _Operator(self, tree, parent, len(self.operators))
         self.operators.append(operator)
-        operator.inlets = [self._operator(each, operator) for each in below(tree)]
+        operator.inlets = [self._operator(each, operator) for each in inputs_of(tree)]
         return operator.outlet
 
     def now_s(self) -> float:
@@ -182,7 +190,7 @@ class _Operator:
     """A join or selection as a Spark query, fed by a file for each micro-batch."""
 
     def __init__(
-        self, running: _Running, tree: Tree, parent: _Operator | None, number: int
+        self, running: _Running, tree: PlanTree, parent: _Operator | None, number: int
     ) -> None:
         assert not isinstance(tree, Source)
         self.running, self.tree, self.parent = running, tree, parent
@@ -190,7 +198,7 @@ class _Operator:
         self.outlet = _Inlet(running.plan.no_rows(tree))
         self.folder = running.folder / f"operator-{number}"
         self.batches = 0
-        self._cost_s = tree.costs.row_and_pair_s[0] if isinstance(tree, Join) else tree.cost_s
+        self._cost_s = tree.costs.row_s[0] if isinstance(tree, Join) else tree.cost_s
         self._busy_until_s = 0.0
         self._found: list[pa.Table] = []
         self._kept = threading.Event()
@@ -292,19 +300,19 @@ def done_at_s(arrivals_s: Floats, cost_s: float, busy_until_s: float) -> Floats:
     return done_s
 
 
-def _processed(plan: Plan, tree: Tree, read: DataFrame) -> DataFrame:
+def _processed(plan: Plan, tree: PlanTree, read: DataFrame) -> DataFrame:
     """What an operator makes of its input."""
     match tree:
         case Join():
             join = two_way(plan, tree)
             sides = {"l": read.filter(f"{SIDE} = 0"), "r": read.filter(f"{SIDE} = 1")}
             return join_tree(join, sides, ("l", "r"), "365 days")
-        case Select(name=name, selectivity=selectivity):
-            return read.filter(f"`{name}` < {selectivity}").select(*plan.schema(tree).names)
+        case Select(name=name):
+            return read.filter(f"`{name}` < {tree.passes}").select(*plan.schema(tree).names)
         case Project():
             return read.select(*plan.schema(tree).names)
-        case Source():
-            raise AssertionError("a source is no operator")
+        case Source() | Aggregate():
+            raise AssertionError("no operator of RBO")
 
 
 def two_way(plan: Plan, tree: Join) -> JoinQuery:

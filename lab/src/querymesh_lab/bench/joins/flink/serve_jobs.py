@@ -44,7 +44,7 @@ class LargestCheckpoint(threading.Thread):
                 self.bytes = max(self.bytes, _size(checkpoint))
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop looking, and wait until the thread has ended."""
         self._done.set()
         self.join()
 

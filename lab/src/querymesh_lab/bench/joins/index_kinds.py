@@ -131,7 +131,7 @@ def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> No
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:
-    """Both tables."""
+    """The rows as text, one table for each kind of measurement."""
     kinds = [row for row in rows if "index" in row["details"]]
     lines = []
     for row in kinds:

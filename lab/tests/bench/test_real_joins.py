@@ -6,25 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import DATA, data_folder, holds
 from querymesh_lab.bench.data.real_streams import (
     PAIRS,
-    PLACES,
-    READINGS,
     lab_readings,
     quarters,
     ticks,
 )
-from querymesh_lab.bench.joins import join_real
-from querymesh_lab.bench.joins.join_real import Question, duckdb_ids, in_order_of_ids
+from querymesh_lab.bench.joins import real_joins
+from querymesh_lab.bench.joins.real_joins import Question, duckdb_ids, in_order_of_ids
 from querymesh_lab.bench.measure import RivalsDisagreeError
 
-folder = join_real.data_folder()
-needs_lab = pytest.mark.skipif(
-    not join_real.available(folder, (READINGS, PLACES)), reason="no Lab data in ../shared/data"
-)
+folder = data_folder()
+needs_lab = pytest.mark.skipif(not holds(folder, intel_lab.FILES), reason="no Lab data here")
 needs_ticks = pytest.mark.skipif(
-    not join_real.available(folder, tuple(PAIRS.values())),
-    reason="no currency ticks in ../shared/data",
+    not holds(folder, tuple(PAIRS.values())),
+    reason="no currency ticks here",
 )
 
 
@@ -61,18 +59,18 @@ def test_a_wrong_answer_is_not_timed():
     table = stream(range(50), [0] * 50)
     question = Question("small", {"a": table, "b": table}, 2, ("a.k = b.k",))
     expected = duckdb_ids(question)[1:]
-    answers = join_real._Answers(question, question.join, expected)
-    meshes = join_real.learned(question, question.join)["single"]
+    answers = real_joins._Answers(question, question.join, expected)
+    meshes = real_joins.learned(question, question.join)["single"]
     with pytest.raises(RivalsDisagreeError, match="not DuckDB's"):
         answers.run("single", meshes)
 
 
 def test_absent_data_are_passed_over_and_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv(join_real.DATA, str(tmp_path))
+    monkeypatch.setenv(DATA, str(tmp_path))
     said = []
-    assert join_real.run(Bench(None, True, said.append)) == []
+    assert real_joins.run(Bench(True, said.append)) == []
     assert len(said) == 2
-    assert all(join_real.DATA in line for line in said)
+    assert all(DATA in line for line in said)
 
 
 @needs_lab
@@ -98,7 +96,7 @@ def test_ticks_are_in_order_and_some_move_each_way():
 @needs_lab
 @needs_ticks
 def test_every_question_is_answered_as_duckdb_answers_it():
-    found = join_real.run(Bench(None, True))
+    found = real_joins.run(Bench(True))
     counts = {f.claim.partition(":")[0]: f.value for f in found if "results" in f.claim}
     assert set(counts) == {"lab, two halves", "lab, four quarters", "ticks, two currencies"}
     assert min(counts.values()) > 100

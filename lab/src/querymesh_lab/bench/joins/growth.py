@@ -26,7 +26,6 @@ from rich.console import Console
 from rich.text import Text
 
 from querymesh.fabric.core.router import MeshRouter
-from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.profile.join_profile import written_mesh
 from querymesh.index.store.merging import FULL_PER_WINDOW
@@ -34,11 +33,12 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query
 from querymesh.report.text.figures import table
+from querymesh.runtime.join_step import JoinSteps
 from querymesh.runtime.state.block_layout import BlockLayout, patterns_of
 from querymesh.runtime.state.files import write_block
 from querymesh.runtime.storage import Storage
 from querymesh_lab.bench.finding import Finding
-from querymesh_lab.bench.joins.core_run import forget, ignore
+from querymesh_lab.bench.joins.core_run import ignore
 from querymesh_lab.bench.measure import Log
 
 WINDOWS = (1_000, 10_000, 100_000, 1_000_000)
@@ -121,8 +121,9 @@ class Growing:
     def __init__(self, size: Size, seed: int = 0) -> None:
         self.size = size
         self.join = join_of(size)
-        self.routers = {a: MeshRouter(written_mesh(v)) for a, v in self.join.views.items()}
         self.fabric = JoinFabric(self.join)
+        routers = {a: MeshRouter(written_mesh(v)) for a, v in self.join.views.items()}
+        self.core = JoinSteps(self.fabric, routers)
         self._rng = np.random.default_rng(seed)
         self._now_us = 0
         # In parts as long as merged partitions become.
@@ -147,7 +148,7 @@ class Growing:
         })  # fmt: skip
 
     def _store(self, rows: int) -> None:
-        self.fabric.admit(in_order(self.arriving(rows), self.join.times), self.routers)
+        self.fabric.admit(self.core.arrivals(self.arriving(rows)), self.core.routers)
         for stem in self.fabric.streams.values():
             stem.settle()
 
@@ -155,17 +156,17 @@ class Growing:
         """Some batches more, and what they cost."""
         whole = probing = 0.0
         before = self._counts()
+        stored_at: list[float] = []
         for _ in range(batches):
             rows = self.arriving(self.size.batch_rows)
             started = process_time()
-            step = self.fabric.admit(in_order(rows, self.join.times), self.routers)
-            stored = process_time()
-            for batch in self.fabric.results(step, self.routers):
+            arrivals = self.core.arrivals(rows)
+            for batch in self.core.step(arrivals, lambda *_: stored_at.append(process_time())):
                 ignore(batch)
             probed = process_time()
-            forget(self.fabric, self._now_us)
+            self.core.forget(self._now_us)
             whole += process_time() - started
-            probing += probed - stored
+            probing += probed - stored_at[-1]
         counts = [after - had for after, had in zip(self._counts(), before, strict=True)]
         return Round(counts[0], counts[1], counts[2], whole, probing)
 
@@ -189,7 +190,7 @@ class Growing:
 
     def _written(self) -> Iterator[int]:
         """Bytes of each partition as a block file."""
-        routes = {a: list(router.mesh.leaf_routes) for a, router in self.routers.items()}
+        routes = {a: list(router.mesh.leaf_routes) for a, router in self.core.routers.items()}
         patterns = patterns_of(self.join, routes)
         with TemporaryDirectory() as folder:
             storage = Storage(folder)

@@ -24,10 +24,9 @@ from typing import Any
 from querymesh.errors import SetupError
 from querymesh.spark.java import find_java
 from querymesh_lab.bench.data.join_data import Design
-from querymesh_lab.bench.joins.flink import __path__ as _flink_folder
+from querymesh_lab.bench.joins.flink.flink_sql import flink_sql, options, tables
 from querymesh_lab.bench.joins.join_case import Case, Outcome, fingerprint_of
-from querymesh_lab.bench.joins.join_cpu import between, cpu_seconds
-from querymesh_lab.bench.joins.join_flink_sql import flink_sql, options, tables
+from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
 
 PYTHONS = ("python3.11", "python3.12", "python3.10")
 """Versions of Python that Flink's package supports, in the order we look for them."""
@@ -87,7 +86,7 @@ class Flink:
         environment.pop("PYTHONPATH", None)  # ours holds packages of other versions
         if found.home is not None:
             environment["JAVA_HOME"] = found.home
-        script = Path(next(iter(_flink_folder))) / "serve_jobs.py"
+        script = Path(__file__).with_name("serve_jobs.py")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by close()
         self._process = subprocess.Popen(
             [str(python), str(script)],

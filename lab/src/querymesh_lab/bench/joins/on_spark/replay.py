@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from querymesh_lab.bench.fingerprint import of_ids
 from querymesh_lab.bench.joins.join_case import Case, Outcome, combined_id
-from querymesh_lab.bench.joins.join_cpu import between, cpu_seconds
+from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
 
 Streams = Mapping[str, DataFrame]
 Join = Callable[[Streams, Path], DataFrame]
@@ -60,7 +60,7 @@ def replay(
     with _with_settings(session, {**_SETTINGS, **(settings or {})}), TemporaryDirectory() as folder:
         checkpoint = Path(folder)
         result = join(read_streams(session, case), checkpoint)
-        java = int(session._jvm.java.lang.ProcessHandle.current().pid())
+        java = _java_process_id(session)
         cpu, own = cpu_seconds(java), process_time()
         started = perf_counter()
         query = (
@@ -90,6 +90,13 @@ def replay(
             ),
         },
     )
+
+
+def _java_process_id(session: SparkSession) -> int:
+    """The process of the session's JVM, whose processor time counts."""
+    jvm = session._jvm
+    assert jvm is not None, "a session on this machine has a JVM"
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _state_peaks(progress: list[dict[str, Any]]) -> tuple[int, int]:

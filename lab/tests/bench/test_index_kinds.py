@@ -1,6 +1,6 @@
 from querymesh.index.tune.indexing import INDEXES
 from querymesh_lab.bench.joins.index_crossover import ASKED, Burden, _finding
-from querymesh_lab.bench.joins.join_indices import as_text, run_indices
+from querymesh_lab.bench.joins.index_kinds import as_text, run_indices
 
 
 def test_every_kind_of_index_is_set_beside_the_others():

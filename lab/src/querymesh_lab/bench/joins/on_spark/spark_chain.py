@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.joins.join_case import CORES, Case, Outcome
-from querymesh_lab.bench.joins.join_replay import Streams, replay
+from querymesh_lab.bench.joins.on_spark.replay import Streams, replay
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"
 STORES: dict[str, str] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 import querymesh as qm
 from querymesh_lab.bench.joins.join_case import CORES, Case, Contestant, Outcome, window_sql
-from querymesh_lab.bench.joins.join_replay import Streams, replay
+from querymesh_lab.bench.joins.on_spark.replay import Streams, replay
 
 SAMPLE_FILES = 3
 """The first files of each stream are the sample: its windows must fill."""
+
+
+STILL = {
+    "mesh": qm.policies.Mesh(adapt=False),
+    "single": qm.policies.Single(adapt=False),
+}
+"""What is trained before stays, so that all rounds run the same."""
 
 
 def our_contestant(session: SparkSession, policy: str) -> Contestant:
@@ -35,19 +41,20 @@ def our_contestant(session: SparkSession, policy: str) -> Contestant:
         made: list[DataFrame] = []
 
         def join(streams: Streams, checkpoint: Path) -> DataFrame:
-            settings: dict[str, Any] = {
-                "policy": policy,
-                "shards": CORES,
-                "checkpoint": str(checkpoint),
-                "delay": f"{round(case.design.disorder_s * 1000)} milliseconds",
-                "adapt": False,
-            }
-            made.append(qm.run(meshes[key], dict(streams), **settings))
-            return made[0]
+            out = qm.run(
+                meshes[key],
+                dict(streams),
+                policy=STILL[policy],
+                shards=CORES,
+                checkpoint=checkpoint,
+                watermark=f"{round(case.design.disorder_s * 1000)} milliseconds",
+            )
+            made.append(out)
+            return out
 
         outcome = replay(session, case, join)
-        done: qm.JoinRun = qm.metrics(made[0])
-        figures = done.metrics
+        done = qm.inspect(made[0])
+        figures = done.counts
         return replace(
             outcome,
             comparisons=done.comparisons,
@@ -58,7 +65,7 @@ def our_contestant(session: SparkSession, policy: str) -> Contestant:
                 "probes": done.probes,
                 "fabric_seconds": round(figures.total_seconds, 3),
                 "state_seconds": round(sum(batch.state_seconds for batch in done.batches), 3),
-                "routes": {alias: len(routes) for alias, routes in done.mesh.routes.items()},
+                "routes": {alias: len(view.mesh.routes) for alias, view in done.views.items()},
             },
         )
 

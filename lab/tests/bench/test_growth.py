@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from querymesh_lab.bench.joins import join_growth
+from querymesh_lab.bench.joins import growth
 from querymesh_lab.bench.joins.core_run import as_batches, steps
-from querymesh_lab.bench.joins.join_growth import Growing, Point, Size, join_of
+from querymesh_lab.bench.joins.growth import Growing, Point, Size, join_of
 
 SMALL = Size(streams=3, window_rows=800, batch_rows=200)
 
@@ -69,7 +69,7 @@ def test_a_stored_row_is_weighed_in_memory_as_a_file_and_bare():
 def test_quick_growth_gives_a_row_for_each_size_and_draws_it(tmp_path):
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
-    rows = join_growth.run_growth(True, lambda line: None, tmp_path / "plots")
+    rows = growth.run_growth(True, lambda line: None, tmp_path / "plots")
     rows = json.loads(json.dumps(rows))
     sizes = {(row["details"].get("streams"), row["details"].get("window_rows")) for row in rows}
     assert sizes == {(3, 1000), (3, 10_000), (2, 2000), (4, 2000), (None, None)}
@@ -81,4 +81,4 @@ def test_quick_growth_gives_a_row_for_each_size_and_draws_it(tmp_path):
         "join-rows-by-streams.svg",
         "join-time-by-window.svg",
     ]
-    join_growth.print_rows(rows)
+    growth.print_rows(rows)

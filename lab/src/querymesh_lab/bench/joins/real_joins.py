@@ -34,16 +34,15 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import folder_with, skipped
 from querymesh_lab.bench.data.real_streams import (
     PAIRS,
-    PLACES,
-    READINGS,
     halves,
     lab_readings,
     quarters,
     ticks,
 )
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.joins.core_run import CoreRun, as_batches, by_meshes, run_core
 from querymesh_lab.bench.measure import Log, RivalsDisagreeError, interleave
@@ -149,29 +148,23 @@ def tick_question(folder: Path, rows: int | None) -> Question:
     )
 
 
-def available(folder: Path | None, names: tuple[str, ...]) -> bool:
-    """Whether all these files are there."""
-    return folder is not None and all((folder / name).is_file() for name in names)
-
-
 def run_real(quick: bool, log: Log) -> list[dict[str, Any]]:
     """The questions as rows; they run on the core, without Spark."""
     command = "querymesh bench join --real" + (" --quick" if quick else "")
-    return [finding.as_row(command) for finding in run(Bench(None, quick, log))]
+    return [finding.as_row(command) for finding in run(Bench(quick, log))]
 
 
 def run(bench: Bench) -> list[Finding]:
     """Each question whose data are there; the others are passed over, saying so."""
-    folder = data_folder()
     questions: list[Question] = []
-    if folder is not None and available(folder, (READINGS, PLACES)):
+    if (folder := folder_with(intel_lab.FILES)) is not None:
         questions += lab_questions(folder, bench.rows(276_333, 8_000))
     else:
-        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where they are")
-    if folder is not None and available(folder, tuple(PAIRS.values())):
+        bench.log(skipped("Lab data", "they are"))
+    if (folder := folder_with(PAIRS.values())) is not None:
         questions.append(tick_question(folder, bench.rows(300_000, 8_000)))
     else:
-        bench.log(f"  skipped: no currency ticks here; {DATA}=folder says where they are")
+        bench.log(skipped("currency ticks", "they are"))
     return [finding for question in questions for finding in contest(bench, question)]
 
 
