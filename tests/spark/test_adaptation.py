@@ -245,9 +245,7 @@ def test_adaptation_can_be_turned_off_and_is_not_for_the_native_engine(spark, tm
     assert qm.inspect(qm.run(sql, stream, policy=EAGER)).engine == "fabric"
     with pytest.raises(qm.UnsupportedError, match="cannot adapt"):
         qm.run(sql, stream, engine="native", policy=EAGER)
-    with pytest.raises(
-        qm.QueryMeshError, match=r"True, False or .*policies\.Adaptation"
-    ):
+    with pytest.raises(qm.QueryMeshError, match=r"True, False or .*policies\.Adaptation"):
         qm.run(sql, stream, policy=qm.policies.Mesh(adapt=0.01))
     with pytest.raises(qm.UnsupportedError, match="cannot be opened for meshes"):
         qm.run(mesh, stream, checkpoint="dbfs:/somewhere", policy=EAGER)

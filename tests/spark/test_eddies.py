@@ -246,9 +246,7 @@ def test_what_these_policies_cannot_do_is_refused_with_the_remedy(spark, people)
         qm.run_all([query, query], people, policy="eddy")
     with pytest.raises(TypeError, match="unexpected keyword argument 'routing'"):
         qm.run(query, people, policy=qm.policies.Mesh(routing=qm.policies.Routing()))
-    with pytest.raises(
-        qm.OptionError, match=r"routing is a .*policies\.Routing, not dict"
-    ):
+    with pytest.raises(qm.OptionError, match=r"routing is a .*policies\.Routing, not dict"):
         qm.run(query, people, policy=qm.policies.Cbr(routing={"chunk": 1}))
     with pytest.raises(TypeError, match="unexpected keyword argument 'adapt'"):
         qm.run(query, people, policy=qm.policies.Eddy(adapt=qm.policies.Adaptation()))

@@ -14,7 +14,7 @@ import querymesh as qm
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, charting_of, checked_weights
+from querymesh.optimize.chart.charting import Charting, checked_weights
 from querymesh.optimize.chart.observed import PairSelectivity
 from querymesh.optimize.chart.plan_shape import (
     Condition,
@@ -456,20 +456,6 @@ def test_settings_are_checked_when_they_are_made():
     ):
         with pytest.raises(QueryMeshError, match=said):
             Charting(**wrong)
-
-
-def test_weights_and_charting_are_of_policy_chart_and_given_once():
-    assert charting_of("chart", (0.1, 0.9), None).w == Weights(0.1, 0.9)
-    assert charting_of("chart", None, Charting(k=5)).k == 5
-    assert charting_of("mesh", None, None) == Charting()
-    with pytest.raises(QueryMeshError, match="weights= is of policy 'chart', and the policy is"):
-        charting_of("mesh", (0.1, 0.9), None)
-    with pytest.raises(QueryMeshError, match="charting= is of policy 'chart'"):
-        charting_of("rate", None, Charting())
-    with pytest.raises(QueryMeshError, match="given twice"):
-        charting_of("chart", (1, 1), Charting())
-    with pytest.raises(QueryMeshError, match="Charting, not dict"):
-        charting_of("chart", None, {"k": 3})
 
 
 def test_the_paper_s_model_can_be_asked_for_and_differs():
