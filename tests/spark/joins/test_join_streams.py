@@ -158,7 +158,7 @@ def test_progress_tells_what_was_done(spark, tmp_path):
     )
     ran = Ran(feed, PAIR, tmp_path / "checkpoint", policy="single")
     assert ran.rows == pairs_of(feed) - Counter({(9, 0): 1, (9, 1): 1})
-    told = ran.live.progress(ran.query.lastProgress)
+    told = ran.live.progress_with(ran.query.lastProgress)
     assert told["batchId"] == 1
     assert told["numInputRows"] == 3
     ours = told["querymesh"]
@@ -191,7 +191,7 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
     ran = Ran(
         feed, sql, tmp_path / "checkpoint",
         lambda number, live: number == 3 and live.wait_until_learned(60),
-        training=qm.policies.Training(sample_rows=200), functions={"odd": odd},
+        policy=qm.policies.Mesh(sample_rows=200), functions={"odd": odd},
     )  # fmt: skip
     for alias, live in ran.live.views.items():
         assert [version for version, _ in live.versions[:2]] == [0, 1], alias
@@ -260,7 +260,7 @@ def test_an_aggregate_by_time_counts_results_as_old_as_a_window(spark, tmp_path)
         shards=2,
         watermark="0 seconds",
         checkpoint=str(checkpoint),
-        adapt=False,
+        policy=qm.policies.Mesh(adapt=False),
     )
     newest = {}
 

@@ -27,8 +27,9 @@ _NAME = re.compile(r"[^\W\d]\w*")
 class Predicate:
     """A Python function with what the optimizer must know about it.
 
-    `columns` are its arguments when it stands alone or is called without any; `cost_us` replaces the
-    measured time (money, tokens); `after` names operators that must come earlier on every route.
+    `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
+    the measured time of a row (or for money, or tokens); `after` names operators that must come
+    earlier on every route.
     """
 
     fn: Callable[..., Any]
