@@ -78,6 +78,12 @@ def test_fifty_tuples_are_enough(asked, orders):
     assert own.orders == orders
 
 
+def test_nothing_is_ordered_while_little_is_known_of_one_condition():
+    own = OwnOrder(join_of(CONDITIONS))
+    own.observe(round_of(o1=(100, 100, 1e-5), o2=(100, 1, 1e-6), o3=(20, 2, 1e-6)))
+    assert own.orders == {}
+
+
 def test_a_condition_that_takes_no_time_comes_first_if_it_drops_anything():
     own = OwnOrder(join_of(CONDITIONS))
     own.observe(round_of(o1=(100, 1, 1e-6), o2=(100, 50, 0.0), o3=(100, 100, 0.0)))
@@ -128,6 +134,7 @@ def test_no_order_costs_much_less_than_the_one_that_is_taken(figures, other):
 def test_nothing_is_said_of_a_stream_with_one_condition():
     own = OwnOrder(join_of("a.x > 1"))
     assert own.observe(round_of(o1=(100, 1, 1e-6))) == set()
+    assert own.observe(round_of(o1=(100, 1, 0.0))) == set()
     assert own.orders == {}
     assert own.observe(round_of()) == set()
     assert expected_s((), {}) == pytest.approx(0)
