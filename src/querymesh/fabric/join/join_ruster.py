@@ -65,7 +65,7 @@ class JoinRuster(Ruster):
 
     @property
     def of(self) -> JoinWindow:
-        """Its window."""
+        """The ruster's window."""
         assert isinstance(self.window, JoinWindow)
         return self.window
 
