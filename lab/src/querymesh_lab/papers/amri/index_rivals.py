@@ -78,7 +78,7 @@ def shorter(name: str, by: int, rows: int, phases: int = 1) -> IndexCourse:
 
 
 def complete_join(window_us: int) -> JoinQuery:
-    """Each two of the streams share an attribute."""
+    """The join of the four streams, of which each two share an attribute."""
     ids = ", ".join(f"{stream}.id AS id_{stream}" for stream in STREAMS)
     ranges = ", ".join(f"{s.upper()} {s} [RANGE {window_us} MICROSECONDS]" for s in STREAMS)
     equal = " AND ".join(f"{pair[0]}.{pair} = {pair[1]}.{pair}" for pair in PAIRS)
@@ -88,7 +88,7 @@ def complete_join(window_us: int) -> JoinQuery:
 
 
 def amri(paper: Indexing, name: str = AMRI, **other: Any) -> IndexRival:
-    """AMRI, the settings changed as told."""
+    """AMRI with these settings, changed as told."""
     return IndexRival(name, "amri", replace(paper, **other))
 
 

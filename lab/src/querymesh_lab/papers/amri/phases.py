@@ -91,7 +91,7 @@ class Fluctuation:
         }
 
     def _sizes(self, phase: int) -> npt.NDArray[np.float64]:
-        """Domain sizes by stream and stream."""
+        """The domain size of the attribute that two streams share, as a matrix."""
         sizes = np.ones((len(STREAMS), len(STREAMS)))
         for pair in PAIRS:
             one, other = map(STREAMS.index, pair)

@@ -116,7 +116,7 @@ class Queries:
 
 
 def ask(bench: Bench, batch: pa.RecordBatch) -> Queries:
-    """All queries are counted; some of them are timed."""
+    """Count the calls of all queries, and time some of them."""
     found = Queries([], [], [])
     batch = batch.slice(0, bench.rows(batch.num_rows, 8_000))
     for number in range(bench.rounds(QUERIES, 2)):
