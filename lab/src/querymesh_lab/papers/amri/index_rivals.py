@@ -70,10 +70,12 @@ def synthetic(name: str, quick: bool) -> IndexCourse:
 
 def shorter(name: str, by: int, rows: int, phases: int = 1) -> IndexCourse:
     """The same with everything shorter by a factor, but phases longer by another one."""
-    how = FLUCTUATIONS[name]
-    how = replace(how, phase_tuples=phases * how.phase_tuples // by, window=how.window // by)
-    training, streams = (how.streams(TUPLES // by, seed) for seed in (1, 0))
-    join = complete_join(how.window)
+    shifting = FLUCTUATIONS[name]
+    shifting = replace(
+        shifting, phase_tuples=phases * shifting.phase_tuples // by, window=shifting.window // by
+    )
+    training, streams = (shifting.streams(TUPLES // by, seed) for seed in (1, 0))
+    join = complete_join(shifting.window)
     return course(f"{name} paths", join, training, streams, rows, TRAINED // by)
 
 
