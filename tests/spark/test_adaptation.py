@@ -171,7 +171,7 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
             raise ValueError("poison")
         return is_even(y)
 
-    poisoned = qm.predicate(only_even, columns=["x", "y"], name="only_even", cost=100.0)
+    poisoned = qm.predicate(only_even, columns=["x", "y"], name="only_even", cost_us=100.0)
     functions = {"only_even": poisoned, **{p.name: p for p in conditions(cost=1.0)}}
     query = qm.query(
         "SELECT * FROM input WHERE even_x(x) AND only_even(x, y) AND even_z(z)",

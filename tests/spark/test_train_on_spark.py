@@ -17,7 +17,7 @@ def drops(kind):
     def passes(k, x):
         return pc.if_else(pc.equal(k, kind), pc.less(x, 0.1), pc.less(x, 0.9))
 
-    return qm.predicate(passes, columns=["k", f"x_{kind}"], name=f"drops_{kind}", cost=10.0)
+    return qm.predicate(passes, columns=["k", f"x_{kind}"], name=f"drops_{kind}", cost_us=10.0)
 
 
 FUNCTIONS = {f"drops_{kind}": drops(kind) for kind in KINDS}

@@ -6,13 +6,13 @@ import pytest
 
 from querymesh_lab.bench.joins import growth
 from querymesh_lab.bench.joins.core_run import as_batches, steps
-from querymesh_lab.bench.joins.growth import Growing, Point, Size, join_of
+from querymesh_lab.bench.joins.growth import GrowingJoin, GrowthPoint, GrowthSize, join_of
 
-SMALL = Size(streams=3, window_rows=800, batch_rows=200)
+SMALL = GrowthSize(streams=3, window_rows=800, batch_rows=200)
 
 
 def test_steps_end_at_the_same_time_in_every_stream_and_hold_every_row_once():
-    join = join_of(Size(2, 10, 10))
+    join = join_of(GrowthSize(2, 10, 10))
     rng = np.random.default_rng(0)
 
     def stream(rows):
@@ -38,7 +38,7 @@ def test_steps_end_at_the_same_time_in_every_stream_and_hold_every_row_once():
 
 
 def test_windows_stay_full_and_no_fuller_while_batches_arrive():
-    growing = Growing(SMALL)
+    growing = GrowingJoin(SMALL)
     for _ in range(20):
         growing.round(1)
         for stem in growing.fabric.streams.values():
@@ -46,7 +46,7 @@ def test_windows_stay_full_and_no_fuller_while_batches_arrive():
 
 
 def test_a_round_counts_every_arrival_and_a_probe_finds_half_a_match():
-    growing = Growing(SMALL)
+    growing = GrowingJoin(SMALL)
     before = sum(view.metrics.rows_out for view in growing.fabric.views.values())
     done = growing.round(10)
     assert done.rows == 3 * 200 * 10
@@ -58,7 +58,7 @@ def test_a_round_counts_every_arrival_and_a_probe_finds_half_a_match():
 
 
 def test_a_stored_row_is_weighed_in_memory_as_a_file_and_bare():
-    growing, point = Growing(SMALL), Point(SMALL)
+    growing, point = GrowingJoin(SMALL), GrowthPoint(SMALL)
     growing.round(2)
     growing.weigh(point)
     assert point.raw_bytes_a_row == 32

@@ -1,5 +1,5 @@
 from querymesh.index.tune.indexing import INDEXES
-from querymesh_lab.bench.joins.index_crossover import ASKED, Burden, _finding
+from querymesh_lab.bench.joins.index_crossover import ASKED, StateLoad, _finding
 from querymesh_lab.bench.joins.index_kinds import as_text, run_indices
 
 
@@ -21,7 +21,7 @@ def test_the_time_of_maintenance_is_split_on_streams_that_stay_as_they_are():
 
 
 def test_one_state_is_weighed_under_a_load():
-    found = _finding(Burden(7, 1000, 1.0, 2.0), 1)
+    found = _finding(StateLoad(7, 1000, 1.0, 2.0), 1)
     at = found.details
     assert at["patterns"] == len(ASKED[7])
     assert at["bits_bytes_a_row"] < 10 < at["hash_bytes_a_row"]

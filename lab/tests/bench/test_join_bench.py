@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from querymesh.errors import QueryMeshError, SetupError
 from querymesh_lab.bench.data.join_data import Design, batches, streams
-from querymesh_lab.bench.data.join_graphs import SHAPES
+from querymesh_lab.bench.data.join_graphs import JOIN_GRAPHS
 from querymesh_lab.bench.finding import Finding
 from querymesh_lab.bench.joins import join_bench, join_case
 from querymesh_lab.bench.joins.flink.flink_contestant import prepare_flink
 from querymesh_lab.bench.joins.flink.flink_sql import flink_sql
-from querymesh_lab.bench.joins.join_bench import DESIGNS, Contest, run_join, scaled
+from querymesh_lab.bench.joins.join_bench import DESIGNS, JoinContest, run_join, scaled
 from querymesh_lab.bench.joins.join_case import (
-    Case,
+    JoinCase,
     Outcome,
     combined_id,
     duckdb_sql,
@@ -114,7 +114,7 @@ def streams_start(table) -> int:
     return int(np.min(table["ts"].cast("int64").to_numpy())) // 1000
 
 
-@pytest.mark.parametrize("shape", sorted(SHAPES))
+@pytest.mark.parametrize("shape", sorted(JOIN_GRAPHS))
 def test_in_a_uniform_case_every_kind_finds_as_many_partners_everywhere(shape):
     design = Design(shape, matches=2.0, **MANY)
     for among in design.graph.streams[1:]:
@@ -123,7 +123,7 @@ def test_in_a_uniform_case_every_kind_finds_as_many_partners_everywhere(shape):
         )
 
 
-@pytest.mark.parametrize("shape", sorted(SHAPES))
+@pytest.mark.parametrize("shape", sorted(JOIN_GRAPHS))
 def test_in_a_skewed_case_a_kind_finds_nearly_nobody_in_its_own_stream_only(shape):
     design = Design(shape, matches=3.0, rare=0.01, **MANY)
     names = design.graph.streams
@@ -212,15 +212,15 @@ def test_without_java_flink_is_left_out_with_the_reason(monkeypatch, tmp_path):
 
 
 def test_a_wrong_answer_stops_the_contest(tmp_path):
-    case = Case(Design("3-way"), tmp_path, (1, 2, 3))
-    contest = Contest(case, {"wrong": lambda _: Outcome((1, 2, 4), 0.1)})
+    case = JoinCase(Design("3-way"), tmp_path, (1, 2, 3))
+    contest = JoinContest(case, {"wrong": lambda _: Outcome((1, 2, 4), 0.1)})
     with pytest.raises(RivalsDisagreeError, match=r"wrong answered \(1, 2, 4\)"):
         contest.run(1, 0, print)
 
 
 def test_contestants_are_timed_by_what_they_say_they_took(tmp_path):
-    case = Case(Design("3-way"), tmp_path, (1, 2, 3))
-    contest = Contest(
+    case = JoinCase(Design("3-way"), tmp_path, (1, 2, 3))
+    contest = JoinContest(
         case,
         {
             "fast": lambda _: Outcome((1, 2, 3), 2.0, state_bytes=5),

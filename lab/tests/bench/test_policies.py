@@ -12,27 +12,39 @@ from querymesh_lab.bench.data.classed import OPPOSITE
 from querymesh_lab.bench.data.messages import messages
 from querymesh_lab.bench.filters.correlated import pooled
 from querymesh_lab.bench.measure import RivalsDisagreeError, silent
-from querymesh_lab.bench.policies import policies_bench as policies
-from querymesh_lab.bench.policies.filter_subjects import Source, drifting, of_messages, of_readings
-from querymesh_lab.bench.policies.join_subjects import Join, of_design
-from querymesh_lab.bench.policies.race import Done, Race, answer_of, deciding, race, trained
+from querymesh_lab.bench.policies import policies_bench
+from querymesh_lab.bench.policies.filter_subjects import (
+    FilterSubject,
+    drifting,
+    of_messages,
+    of_readings,
+)
+from querymesh_lab.bench.policies.join_subjects import JoinSubject, of_design
+from querymesh_lab.bench.policies.race import (
+    PolicyRace,
+    PolicyRun,
+    answer_of,
+    deciding,
+    race,
+    trained,
+)
 from querymesh_lab.papers import policy_cases
 from querymesh_lab.papers.cbr.stream_star import StreamStar, skewed
 from querymesh_lab.papers.policy_cases import MixedStar
 
-EVERY = {**policies.CASES, **policy_cases.CASES}
+EVERY = {**policies_bench.CASES, **policy_cases.CASES}
 EDDIES = {"eddy": deciding("eddy", Routing()), "cbr": deciding("cbr", PAPER)}
 SMALL_JOIN = {"rate": 60.0, "window_s": 4, "shape": "3-way", "matches": 6.0, "rare": 0.005}
 
 
 def quick_rows(*cases):
-    return policies.run_policies(True, list(cases), silent, policy_cases.CASES)
+    return policies_bench.run_policies(True, list(cases), silent, policy_cases.CASES)
 
 
 @pytest.mark.parametrize("case", ["pooled", "3-way skewed", "Stream-Star, A < B"])
 def test_a_quick_run_has_a_row_for_each_policy_and_names_its_command(case):
     rows = quick_rows(case)
-    assert [row["details"]["policy"] for row in rows] == list(policies.POLICIES)
+    assert [row["details"]["policy"] for row in rows] == list(policies_bench.POLICIES)
     for row in rows:
         at = row["details"]
         assert row["case"] == case
@@ -41,14 +53,14 @@ def test_a_quick_run_has_a_row_for_each_policy_and_names_its_command(case):
         assert at["a_a"] > 0
         assert at["limit_bound"] <= at["evaluations"] * 1.02
         assert at["learned"]
-    text = policies.as_text(rows)
+    text = policies_bench.as_text(rows)
     assert len(text.splitlines()) == 1 + len(rows)
     assert text.count(case) == 1, "a case is named once"
 
 
 def test_single_makes_no_calls_a_mesh_one_a_row_and_an_eddy_one_an_evaluation():
     source = of_readings("pooled", pooled(6_000))
-    race = Race(source)
+    race = PolicyRace(source)
     race.enter({"single": trained("single"), "mesh": trained("mesh"), **EDDIES})
     for name in race.makers:
         race.run(name)
@@ -64,7 +76,7 @@ def test_the_limits_of_a_join_hold_for_every_policy():
     join = of_design("3-way skewed", 600, **SMALL_JOIN)
     bounds = join.bounds()
     assert 1 <= bounds.bound <= bounds.oracle
-    race = Race(join)
+    race = PolicyRace(join)
     race.enter(EDDIES)
     for name in EDDIES:
         race.run(name)
@@ -81,7 +93,7 @@ def test_policies_that_disagree_are_not_compared():
             return {}
 
         def run(self, makers):
-            return Done(next(self.answers), Metrics(), 0.1, 0.0, {}, {})
+            return PolicyRun(next(self.answers), Metrics(), 0.1, 0.0, {}, {})
 
     with pytest.raises(RivalsDisagreeError, match=r"liar: mesh answered \(2, 7\)"):
         race(Liar(), {"single": trained("single"), "mesh": trained("mesh")}, {}, 0, silent)
@@ -131,7 +143,7 @@ def test_keys_of_the_mixed_star_do_not_tell_by_their_size_who_has_a_partner():
 def test_a_case_whose_data_are_missing_is_passed_over_saying_so(monkeypatch, tmp_path):
     monkeypatch.setenv("QUERYMESH_DATA", str(tmp_path))
     said = []
-    assert policies.run_policies(True, ["KDD connections"], said.append) == []
+    assert policies_bench.run_policies(True, ["KDD connections"], said.append) == []
     assert said == ["  KDD connections: skipped, its data are not here"]
 
 
@@ -146,11 +158,11 @@ def test_every_case_names_itself():
             continue
         subject = make(few)
         assert subject.name == name
-        assert isinstance(subject, Source | Join)
+        assert isinstance(subject, FilterSubject | JoinSubject)
 
 
 def test_a_figure_that_is_not_known_is_a_dash():
-    assert policies._two(math.nan) == "–"
+    assert policies_bench._two(math.nan) == "–"
 
 
 def test_training_sees_the_sample_it_is_given():
@@ -164,11 +176,11 @@ def test_look_ups_and_filters_without_known_verdicts_are_limited_by_what_they_di
     table = pa.table({"id": np.arange(300), "k": np.arange(300) % 10})
     partner = pa.table({"k": [0, 1, 2], "v": [5, 6, 7]})
     asked = query("SELECT s.id, p.v FROM S s, P p WHERE s.k = p.k AND s.id < 100")
-    source = Source("small", asked, "S", table, {"P": partner})
+    source = FilterSubject("small", asked, "S", table, {"P": partner})
     bounds = source.bounds()
     assert math.isnan(bounds.oracle)
     results = 30
     assert bounds.bound == pytest.approx((300 + results) / 300)
-    race = Race(source)
+    race = PolicyRace(source)
     race.enter({"single": trained("single")})
     assert race.run("single")[0] == results

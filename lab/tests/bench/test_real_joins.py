@@ -15,7 +15,7 @@ from querymesh_lab.bench.data.real_streams import (
     ticks,
 )
 from querymesh_lab.bench.joins import real_joins
-from querymesh_lab.bench.joins.real_joins import Question, duckdb_ids, in_order_of_ids
+from querymesh_lab.bench.joins.real_joins import JoinQuestion, duckdb_ids, in_order_of_ids
 from querymesh_lab.bench.measure import RivalsDisagreeError
 
 folder = data_folder()
@@ -44,7 +44,7 @@ def test_slots_find_exactly_what_the_definition_of_a_window_says(a, b, c, window
         name: stream([t for t, _ in given], [k for _, k in given])
         for name, given in {"a": a, "b": b, "c": c}.items()
     }
-    question = Question("small", streams, window_s, ("a.k = b.k", "a.k = c.k"))
+    question = JoinQuestion("small", streams, window_s, ("a.k = b.k", "a.k = c.k"))
     connection = duckdb.connect()
     for name, table in streams.items():
         connection.register(name, table)
@@ -57,7 +57,7 @@ def test_slots_find_exactly_what_the_definition_of_a_window_says(a, b, c, window
 
 def test_a_wrong_answer_is_not_timed():
     table = stream(range(50), [0] * 50)
-    question = Question("small", {"a": table, "b": table}, 2, ("a.k = b.k",))
+    question = JoinQuestion("small", {"a": table, "b": table}, 2, ("a.k = b.k",))
     expected = duckdb_ids(question)[1:]
     answers = real_joins._Answers(question, question.join, expected)
     meshes = real_joins.learned(question, question.join)["single"]

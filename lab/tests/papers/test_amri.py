@@ -8,10 +8,9 @@ from querymesh.index.store.index_plan import BitPlan, HashPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.amri import amri, amri_lab
-from querymesh_lab.papers.amri import index_race as amri_run
+from querymesh_lab.papers.amri import amri, amri_lab, index_race
 from querymesh_lab.papers.amri.fixed_router import OrderRouter
-from querymesh_lab.papers.amri.index_race import Run, results_ratio
+from querymesh_lab.papers.amri.index_race import IndexRun, results_ratio
 from querymesh_lab.papers.amri.index_rivals import (
     AMRI,
     FIGURE_8,
@@ -111,8 +110,8 @@ def test_the_router_takes_the_order_that_makes_fewest_tuples(bench):
 
 
 def test_results_are_compared_when_the_faster_one_is_done():
-    fast = Run([(0.0, 0), (1.0, 100)])
-    slow = Run([(0.0, 0), (1.0, 40), (2.0, 100)])
+    fast = IndexRun([(0.0, 0), (1.0, 100)])
+    slow = IndexRun([(0.0, 0), (1.0, 40), (2.0, 100)])
     assert results_ratio(fast, slow) == 2.5
     assert results_ratio(slow, fast) == 0.4
 
@@ -139,9 +138,9 @@ def test_rivals_start_with_what_is_best_for_the_training_stream():
 
 
 def test_rivals_that_differ_are_not_compared():
-    one, other = Run([(0.0, 0), (1.0, 5)]), Run([(0.0, 0), (1.0, 6)])
+    one, other = IndexRun([(0.0, 0), (1.0, 5)]), IndexRun([(0.0, 0), (1.0, 6)])
     with pytest.raises(RivalsDisagreeError, match="differ"):
-        amri_run._same_requests({"one": [one], "other": [other]})
+        index_race._same_requests({"one": [one], "other": [other]})
 
 
 def test_a_run_that_takes_too_long_is_cut_off():

@@ -1,5 +1,6 @@
 import pytest
 
+from querymesh_lab.drawing import write
 from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.qm.generated import time_search
 from querymesh_lab.papers.qm.over_time import OverTime
@@ -18,7 +19,7 @@ def test_each_figure_is_drawn_as_svg(tmp_path):
         **charts.search_times(points, points),
         **charts.starts([Quality("extreme-1", stop, 2.0, 1.5, 1.0) for stop in STOPS]),
     }
-    paths = charts.write(tmp_path, drawn, "qm")
+    paths = write(tmp_path, drawn, "qm")
     assert [path.name for path in paths] == [
         "qm-figure-10c.svg", "qm-figure-11a.svg", "qm-figure-12.svg",
         "qm-figure-12-operators.svg", "qm-figure-13.svg",

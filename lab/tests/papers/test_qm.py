@@ -14,7 +14,7 @@ from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
 from querymesh_lab.papers.qm import qm_lab as lab
 from querymesh_lab.papers.qm.qm import FIGURES
-from querymesh_lab.papers.qm.rivals import QM, SP, Subject, race, train_rivals
+from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, race, train_rivals
 from querymesh_lab.papers.qm.ten_streams import TenStreams
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 from querymesh_lab.papers.reproduced import Reproduced
@@ -26,7 +26,7 @@ SMALL = TenWay(symbols=100, partners=4)
 
 
 def small_subject(rows):
-    return Subject(SMALL.query(), SOURCE, SMALL.source(rows)[0], SMALL.partner_tables())
+    return LookUpSubject(SMALL.query(), SOURCE, SMALL.source(rows)[0], SMALL.partner_tables())
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_rivals_agree_and_are_timed_inside_the_fabric_and_as_a_job(bench):
 
 
 def test_figure_10_has_a_row_for_each_claim_those_of_the_eddy_among_them(bench):
-    design = TenStreams(in_window=1000, streams=5, shift=4, matches=6.0)
+    design = TenStreams("poisson", in_window=1000, streams=5, shift=4, matches=6.0)
     poisson = output_rate.measure(bench, design)
     uniform = replace(poisson, data="uniform")
     varied = sensitivity.measure(bench, design)

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from querymesh_lab.bench.limits import limits
-from querymesh_lab.papers.qm.rivals import Subject
+from querymesh_lab.papers.qm.rivals import LookUpSubject
 from querymesh_lab.papers.qm.ten_way import PARTITIONS, SOURCE, VALUES, TenWay, draw, meeting_chance
 
 SMALL = TenWay(symbols=100, hashed=False)
 
 
 def subject(design, rows):
-    return Subject(design.query(), SOURCE, design.source(rows)[0], design.partner_tables())
+    return LookUpSubject(design.query(), SOURCE, design.source(rows)[0], design.partner_tables())
 
 
 @pytest.mark.parametrize(

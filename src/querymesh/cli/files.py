@@ -29,7 +29,7 @@ _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 
 
 def split_inputs(given: Iterable[str]) -> dict[str, str]:
-    """`Name=path` pairs, each name once."""
+    """The paths of `Name=path` pairs by name; each name may be given once."""
     paths: dict[str, str] = {}
     for text in given:
         name, equals, path = text.partition("=")

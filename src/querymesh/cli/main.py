@@ -30,7 +30,7 @@ def command_line(added: Iterable[EntryPoint]) -> typer.Typer:
 
 
 def main() -> None:
-    """The `querymesh` command."""
+    """Run the `querymesh` command."""
     # PySpark logs an analysis error as a page of JSON before it raises it; we print its message.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     command_line(entry_points(group=GROUP))(prog_name="querymesh")

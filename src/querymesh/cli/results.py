@@ -68,7 +68,7 @@ def _print_lines(lines: list[str]) -> None:
 
 
 def write_json(path: Path, figures: object) -> None:
-    """Figures for programs."""
+    """Write figures as JSON, for programs."""
     try:
         path.write_text(json.dumps(figures, indent=2, default=str) + "\n", encoding="utf-8")
     except OSError as problem:

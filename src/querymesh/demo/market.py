@@ -75,7 +75,7 @@ TICK_DDL = ", ".join(f"{f.name} {'double' if f.name == 'price' else 'string'}" f
 
 
 def ticks(rows: int, seed: int) -> pa.Table:
-    """So many ticks."""
+    """A table of so many ticks."""
     rng = np.random.default_rng(seed)
     names = list(SECTORS)
     weights = [temper.weight for temper in SECTORS.values()]

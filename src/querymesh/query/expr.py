@@ -86,3 +86,13 @@ def columns_of(expr: Expr) -> frozenset[Column]:
 def user_calls_of(expr: Expr) -> frozenset[str]:
     """The names of the user functions the expression calls."""
     return frozenset(node.function for node in walk(expr) if isinstance(node, UserCall))
+
+
+def conjuncts_of(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a condition between its top-level ANDs."""
+    return parts_of("and", expr)
+
+
+def parts_of(operator: str, expr: Expr) -> tuple[Expr, ...]:
+    """The operands of a call of this operator; any other expression is one part by itself."""
+    return expr.args if isinstance(expr, Call) and expr.function == operator else (expr,)

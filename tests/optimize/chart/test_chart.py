@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chart_cases import box, q1, q2, random_points, smooth_costing
-from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError
 from querymesh.optimize.chart.chart import ChartReader, Dimension, best_plans, fidelity
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.regular import DenseChart, SparseChart, regular_chart
@@ -149,13 +149,13 @@ def test_a_plan_is_judged_after_it_was_chosen():
 
 @pytest.mark.parametrize("k", [0, -3, 2.5, True, None])
 def test_k_below_one_or_not_whole_is_refused(k):
-    with pytest.raises(QueryMeshError, match="k, the partitions of a dimension, must be a whole"):
+    with pytest.raises(OptionError, match="k, the partitions of a dimension, must be a whole"):
         regular_chart(box(1), smooth_costing(0), k)
-    with pytest.raises(QueryMeshError, match="whole number from 1 on"):
+    with pytest.raises(OptionError, match="whole number from 1 on"):
         AdaptiveChart(box(1), smooth_costing(0), k)
-    with pytest.raises(QueryMeshError, match="whole number from 1 on"):
+    with pytest.raises(OptionError, match="whole number from 1 on"):
         q1(k=k)
-    with pytest.raises(QueryMeshError, match="most_regions"):
+    with pytest.raises(OptionError, match="most_regions"):
         regular_chart(box(1), smooth_costing(0), most_regions=k)
 
 
@@ -166,7 +166,7 @@ def test_wrong_dimensions_and_points_are_refused():
         Dimension("sel", 0, math.inf)
     with pytest.raises(QueryMeshError, match="at least one dimension"):
         regular_chart([], smooth_costing(0))
-    with pytest.raises(QueryMeshError, match="1 to 12 dimensions, not 13"):
+    with pytest.raises(OptionError, match="1 to 12 dimensions, not 13"):
         AdaptiveChart(box(13), smooth_costing(0))
     with pytest.raises(TrainingError, match="x0 is not known"):
         reader().choose([math.nan])

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 import querymesh as qm
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError, QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, checked_weights
+from querymesh.optimize.chart.charting import (
+    Charting,
+    checked_weights,
+    weights_from,
+)
 from querymesh.optimize.chart.observed import PairSelectivity
 from querymesh.optimize.chart.plan_shape import (
     Condition,
@@ -24,6 +28,9 @@ from querymesh.optimize.chart.plan_shape import (
     shape_of,
 )
 from querymesh.optimize.planning.planner import PairStats, Round
+from querymesh.policies.chart import Chart
+from querymesh.policies.mesh import Mesh
+from querymesh.policies.rate import Rate
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
@@ -440,22 +447,46 @@ def test_settings_are_checked_when_they_are_made():
         ((0, 0), "both 0"),
         ((math.nan, 1), "finite"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             checked_weights(weights)
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(weights=weights)
     for wrong, said in (
         ({"k": 0}, "k, the partitions of a dimension, must be a whole number from 1 on, not 0"),
         ({"k": 2.5}, "whole number"),
         ({"most_regions": 0}, "most_regions"),
         ({"rounds": 0}, "rounds"),
-        ({"decay": -1}, "decay"),
         ({"threshold": -0.1}, "threshold"),
         ({"head_room": 1}, "head_room"),
         ({"model": "papre"}, "did you mean 'paper'"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(**wrong)
+    with pytest.raises(QueryMeshError, match="decay"):
+        Charting(decay=-1)
+
+
+def test_weights_and_charting_are_of_policy_chart_and_given_once():
+    assert Chart(weights=(0.1, 0.9)).charting.w == Weights(0.1, 0.9)
+    assert Chart(charting=Charting(k=5)).charting.k == 5
+    assert Chart(weights=(0.1, 0.9), charting=Charting(k=5)).charting.k == 5
+    assert Chart().charting == Charting()
+    with pytest.raises(TypeError, match="weights"):
+        Mesh(weights=(0.1, 0.9))
+    with pytest.raises(TypeError, match="charting"):
+        Rate(charting=Charting())
+    with pytest.raises(OptionError, match="Charting, not dict"):
+        Chart(charting={"k": 3})
+
+
+def test_weights_of_the_command_line_are_two_numbers():
+    assert weights_from("0.4, 0.6") == Weights(0.4, 0.6)
+    with pytest.raises(OptionError, match=r"with a comma between them, as 0\.4,0\.6, not"):
+        weights_from("0.4;0.6")
+    with pytest.raises(OptionError, match="weights are two numbers, what a high output rate"):
+        weights_from("0.4")
+    with pytest.raises(OptionError, match="weight of memory must be a finite number"):
+        weights_from("0.4,-1")
 
 
 def test_the_paper_s_model_can_be_asked_for_and_differs():

@@ -6,7 +6,7 @@ import pytest
 
 from querymesh.cost.plan_tree import Join, Select, Source, join_shape, plan_text
 from querymesh.cost.rates import JoinCosts, join_rate
-from querymesh.errors import QueryError
+from querymesh.errors import OptionError, QueryError
 from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import crossings, predicted
 from querymesh.optimize.rate.goals import SAME, First, Last, MostBy, achieved, choose, ranked
@@ -302,16 +302,16 @@ def test_a_goal_without_meaning_is_refused():
     for way in ("exact", "local time"):
         with pytest.raises(QueryError, match="no end is known of A"):
             choose(endless, Last(), way)
-    with pytest.raises(QueryError, match="choose 'local time'"):
+    with pytest.raises(OptionError, match="choose 'local time'"):
         choose(endless, First(5), "local rate")
-    with pytest.raises(QueryError, match="choose 'local rate'"):
+    with pytest.raises(OptionError, match="choose 'local rate'"):
         choose(endless, MostBy(5), "local time")
-    with pytest.raises(QueryError, match="did you mean 'exact'"):
+    with pytest.raises(OptionError, match="did you mean 'exact'"):
         choose(endless, MostBy(5), "exactly")
     for wrong in (0, -1, float("inf"), float("nan")):
-        with pytest.raises(QueryError, match="above 0"):
+        with pytest.raises(OptionError, match="above 0"):
             MostBy(wrong)
-        with pytest.raises(QueryError, match="above 0"):
+        with pytest.raises(OptionError, match="above 0"):
             First(wrong)
     never = RateQuery((Source("A", 1.0), Source("B", 1.0)), (JoinPredicate("A", "B", 0.0),))
     with pytest.raises(QueryError, match="0 are expected in all"):

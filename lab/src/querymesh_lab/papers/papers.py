@@ -16,11 +16,11 @@ from querymesh.options import check_name
 from querymesh.spark.session import local_session
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import Log
+from querymesh_lab.drawing import write
 from querymesh_lab.papers.amri import amri
 from querymesh_lab.papers.cbr import cbr
 from querymesh_lab.papers.om import om
 from querymesh_lab.papers.qm import qm
-from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.rate import rate
 from querymesh_lab.papers.reproduced import Figures, Reproduced
 
@@ -66,7 +66,7 @@ def reproduce(
 def _draw(paper: str, found: Reproduced, folder: Path, log: Log) -> None:
     try:
         for drawing in found.drawings:
-            for path in charts.write(folder, drawing(), paper):
+            for path in write(folder, drawing(), paper):
                 log(f"plot written to {path}")
     except SetupError as missing:
         log(f"no plots: {missing}")

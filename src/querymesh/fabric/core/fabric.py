@@ -24,9 +24,9 @@ from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.operators import MOST_ROWS, UserCalls, make_modules
 from querymesh.fabric.core.output import Gathering
+from querymesh.fabric.core.pool import Pool
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
-from querymesh.fabric.routers.pool import Pool
 from querymesh.query.model import BoundQuery
 
 

@@ -169,9 +169,9 @@ def expand(
         yield ranges, np.arange(total) - (ends - counts - starts)[ranges]
         return
     for first in range(0, total, most):
-        place = np.arange(first, min(first + most, total))
-        ranges = np.searchsorted(ends, place, side="right")
-        yield ranges, place - (ends - counts)[ranges] + starts[ranges]
+        position = np.arange(first, min(first + most, total))
+        ranges = np.searchsorted(ends, position, side="right")
+        yield ranges, position - (ends - counts)[ranges] + starts[ranges]
 
 
 def make_modules(

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from querymesh.cost.index_cost import Prices
 from querymesh.index.kernels import kernels
-from querymesh.index.store.access_path import way
+from querymesh.index.store.access_path import access_path
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.partition import Partition
-from querymesh.index.store.request import Found, Place, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import NO_BYTES
 
 _ROWS = 8192
@@ -81,10 +81,10 @@ def _fresh(partition: Partition) -> Partition:
 
 def _probe_us(partition: Partition, request: Request) -> float:
     def probe() -> None:
-        found, place = Found(1 << 16, len(request)), Place(0, 0)
-        to = way(partition, request)
-        while place.row < len(request):
-            place, _ = to.at.probe(to.request, partition.stored(0), found, place)
+        found, cursor = MatchBuffer(1 << 16, len(request)), Cursor(0, 0)
+        path = access_path(partition, request)
+        while cursor.row < len(request):
+            cursor, _ = path.access.probe(path.request, partition.stored(0), found, cursor)
             if found.is_full():
                 found.hand_over()
 

@@ -20,8 +20,8 @@ from querymesh.index.store.configuration import MOST_BITS, Configuration, evenly
 from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.assessment import ASSESSMENTS, Assessment, Sria
+from querymesh.index.tune.configure import best_configuration, visits_us
 from querymesh.index.tune.indexing import Indexing
-from querymesh.index.tune.placing import place, visits_us
 from querymesh.index.tune.prices import IndexPrices, machine_prices
 from querymesh.index.tune.schedule import make_schedule
 from querymesh.index.tune.selection import best_bits, split_bits
@@ -74,7 +74,7 @@ class Change:
 
 
 @dataclass
-class _State:
+class _AssessedState:
     """A state as the tuner knows it; the counts are those of the assessment that runs."""
 
     attributes: Attributes
@@ -111,7 +111,7 @@ class Tuner:
         self.seconds = 0.0
         make = ASSESSMENTS[how.assessment]
         self._states = {
-            name: _State(each, Sria(), make(how.threshold, how.error, how.seed))
+            name: _AssessedState(each, Sria(), make(how.threshold, how.error, how.seed))
             for name, each in self.attributes.items()
         }
         adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and how.adaptive)
@@ -206,7 +206,7 @@ class Tuner:
         return changes
 
     def _is_the_same(
-        self, state: _State, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
+        self, state: _AssessedState, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
     ) -> bool:
         """Whether a state is asked as before, and is as large: nobody need choose again."""
         assert state.workload is not None
@@ -236,7 +236,7 @@ class Tuner:
         left = {**self._states[name].repeats, **dict.fromkeys(compared, ONE_SIDED)}
         return split_ranges(self.frequencies[name], left)
 
-    def _bits(self, state: _State) -> int:
+    def _bits(self, state: _AssessedState) -> int:
         rows = max(state.largest.bit_length() - 1, 0)
         return min(rows, MOST_BITS if self.settings.bits is None else self.settings.bits)
 
@@ -270,7 +270,7 @@ class Tuner:
         return HashPlan() if by_hash < self._cells_us(state, plan) else plan
 
     def _configuration(
-        self, state: _State, bits: int, frequencies: Mapping[Pattern, float]
+        self, state: _AssessedState, bits: int, frequencies: Mapping[Pattern, float]
     ) -> Configuration:
         work, prices, (keys, orders) = state.workload, self.prices(), state.attributes
         assert work is not None
@@ -278,16 +278,16 @@ class Tuner:
             best = best_bits(work, prices.eq1, keys + orders, bits)
             return in_sequence(best.bits, keys, frequencies)
         visit_us = prices.visit * self._partitions(state)
-        return place(work, prices.eq1, keys, keys + orders, bits, visit_us)
+        return best_configuration(work, prices.eq1, keys, keys + orders, bits, visit_us)
 
-    def _hash_us(self, state: _State, patterns: int) -> float:
+    def _hash_us(self, state: _AssessedState, patterns: int) -> float:
         """What a hash index for each pattern costs in the time of the assessment."""
         prices, work = self.prices(), state.workload
         assert work is not None
         looked = work.requests * self._partitions(state) * prices.hash_probe
         return work.arrivals * patterns * prices.build + looked
 
-    def _cells_us(self, state: _State, plan: BitPlan) -> float:
+    def _cells_us(self, state: _AssessedState, plan: BitPlan) -> float:
         """The same of a bit-address index, in whose order rows are laid out."""
         prices, work = self.prices(), state.workload
         assert work is not None
@@ -299,7 +299,7 @@ class Tuner:
             dependent_cost(plan.configuration.bits, work, prices.eq1) + looked + visits + laid_out
         )
 
-    def _partitions(self, state: _State) -> float:
+    def _partitions(self, state: _AssessedState) -> float:
         return state.stored / state.largest if state.largest else 1.0
 
 

@@ -13,9 +13,8 @@ from querymesh.query.bind.infer import typed
 from querymesh.query.bind.names import Scope
 from querymesh.query.bind.precedence import closed
 from querymesh.query.bind.static_joins import Condition, StaticJoin, place_lookups
-from querymesh.query.expr import Cast, Column, Expr, UserCall, user_calls_of
+from querymesh.query.expr import Cast, Column, Expr, UserCall, conjuncts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
-from querymesh.query.parse.convert import conjuncts_of
 from querymesh.query.parse.query import condition_of
 from querymesh.query.render import to_text
 from querymesh.query.types import Kind, kind_of, sql_name
@@ -186,7 +185,8 @@ class Binding:
 
     def _ordered(self, placed: Sequence[_Placed], static: set[str]) -> tuple[Operator, ...]:
         """The operators with all that must come before each."""
-        lookups = {p.operator.relation: p.operator.index for p in placed if _is_lookup(p)}  # type: ignore[union-attr]
+        operators = [each.operator for each in placed]
+        lookups = {op.relation: op.index for op in operators if isinstance(op, Lookup)}
         direct: dict[int, frozenset[int]] = {}
         for each in placed:
             earlier = {lookups[alias] for alias in each.reads if alias in lookups}
@@ -194,9 +194,8 @@ class Binding:
                 for name in self.query.functions[call].after:
                     earlier |= self._named(name, call, placed, static)
             direct[each.operator.index] = frozenset(earlier)
-        names = {each.operator.index: each.operator.name for each in placed}
-        complete = closed(direct, names)
-        return tuple(replace(each.operator, after=complete[each.operator.index]) for each in placed)
+        complete = closed(direct, {op.index: op.name for op in operators})
+        return tuple(replace(op, after=complete[op.index]) for op in operators)
 
     def _named(self, name: str, by: str, placed: Sequence[_Placed], static: set[str]) -> set[int]:
         """The operators that an `after` name means: by name, by function, or by SQL text."""
@@ -261,10 +260,6 @@ class Binding:
             (f"{alias}_{name}" if len(owners[name.lower()]) > 1 else name, Column(alias, name))
             for alias, name in columns
         ]
-
-
-def _is_lookup(placed: _Placed) -> bool:
-    return isinstance(placed.operator, Lookup)
 
 
 def numbered(operators: Sequence[Operator]) -> list[Operator]:

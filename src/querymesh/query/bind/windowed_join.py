@@ -134,15 +134,16 @@ class _Joining:
             elif not condition.reads:
                 for stream in self.streams:
                     self.found.own[stream.alias].append(condition)
-            elif (sides := self._sides(condition)) is None:
+            elif (comparison := self._comparison(condition)) is None:
                 self.found.residual.append(condition)
-            elif condition.expr.function == "=":  # type: ignore[union-attr]
-                equal.append(sides)
             else:
-                (left, right), op = sides, condition.expr.function  # type: ignore[union-attr]
-                self.found.compared.append(
-                    Compared(_of(left), left, cast(Op, op), _of(right), right, condition.text)
-                )
+                left, op, right = comparison
+                if op == "=":
+                    equal.append((left, right))
+                else:
+                    self.found.compared.append(
+                        Compared(_of(left), left, cast(Op, op), _of(right), right, condition.text)
+                    )
         return equal
 
     def _halves(self, condition: Condition) -> list[Condition]:
@@ -154,11 +155,11 @@ class _Joining:
         both = [Call(">=", (x, low)), Call("<=", (x, high))]
         halves = [Condition(half, self.binding.text(half)) for half in both]
         across = [half for half in halves if len(half.reads) > 1]
-        found = across and all(self._sides(half) is not None for half in across)
+        found = across and all(self._comparison(half) is not None for half in across)
         return halves if found else [condition]
 
-    def _sides(self, condition: Condition) -> tuple[Expr, Expr] | None:
-        """The two keys, if the condition compares one relation's with another's."""
+    def _comparison(self, condition: Condition) -> tuple[Expr, str, Expr] | None:
+        """(key, operator, key) if the condition compares one relation's key with another's."""
         expr = condition.expr
         if not isinstance(expr, Call) or expr.function not in ("=", *ORDERED):
             return None
@@ -171,7 +172,7 @@ class _Joining:
             return None
         if expr.function != "=" and kinds[0] not in _ORDERED_KINDS:
             return None
-        return left, right
+        return left, expr.function, right
 
     def _classes(self, equal: Sequence[tuple[Expr, Expr]]) -> tuple[KeyClass, ...]:
         """The keys that equalities connect, of one type each.

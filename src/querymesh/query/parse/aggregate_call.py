@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -51,7 +50,7 @@ class GroupConverter(Converter):
         self.in_groups = False
         self._of_rows = Converter(functions, aliases)
 
-    def convert(self, node: Any) -> Expr:
+    def convert(self, node: exp.Expr) -> Expr:
         """Our expression for a sqlglot one."""
         if isinstance(node, exp.Filter) and isinstance(node.this, exp.Anonymous):
             column = super().convert(node.this)
@@ -69,7 +68,7 @@ class GroupConverter(Converter):
             shown = shown.replace(quoted_name(text), text)
         return shown
 
-    def _aggregate(self, name: str, node: Any) -> Expr:
+    def _aggregate(self, name: str, node: exp.Expr) -> Expr:
         self.in_groups = True
         if name in TIME_WINDOWS:
             return Call(name, tuple(self._of_rows.convert(arg) for arg in node.expressions))
@@ -92,5 +91,5 @@ def has_aggregate(expr: Expr) -> bool:
     return any(isinstance(each, Grouped) for each in walk(expr))
 
 
-def _is_star(node: Any) -> bool:
+def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or isinstance(node.this, exp.Star)

@@ -7,7 +7,8 @@ the SELECT list and HAVING become expressions over the keys `g1, ...` and the ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+
+from sqlglot import exp
 
 from querymesh.errors import QueryError
 from querymesh.query.aggregate import TIME_WINDOWS, Aggregation, Grouped, Made, rewritten
@@ -19,7 +20,10 @@ from querymesh.query.render import quoted_name, spark_literal, to_text
 
 
 def split(
-    select: Any, asked: Sequence[Output], converter: GroupConverter, relations: Sequence[Relation]
+    select: exp.Select,
+    asked: Sequence[Output],
+    converter: GroupConverter,
+    relations: Sequence[Relation],
 ) -> tuple[tuple[Output, ...], Aggregation]:
     """The outputs the query is to have, and the aggregation that makes the asked ones of them."""
     if any(isinstance(output.expr, Column) and output.expr.name == "*" for output in asked):

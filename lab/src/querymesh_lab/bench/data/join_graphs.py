@@ -21,10 +21,10 @@ from itertools import combinations
 
 
 @dataclass(frozen=True)
-class Shape:
+class JoinGraph:
     """A join graph. `ties` gives for each attribute the streams that carry it, equal in a result.
 
-    >>> SHAPES["star"].conditions()
+    >>> JOIN_GRAPHS["star"].conditions()
     ['a.ab = b.ab', 'a.ac = c.ac', 'a.ad = d.ad', 'a.ae = e.ae']
     """
 
@@ -68,15 +68,15 @@ class Shape:
         return [f"{alias}_id" for alias in self.aliases]
 
 
-def _common_key(name: str, streams: str) -> Shape:
-    return Shape(name, tuple(streams), {"k": tuple(streams)})
+def _common_key(name: str, streams: str) -> JoinGraph:
+    return JoinGraph(name, tuple(streams), {"k": tuple(streams)})
 
 
-def _pairs(name: str, streams: str, pairs: list[tuple[str, ...]]) -> Shape:
-    return Shape(name, tuple(streams), {"".join(pair).lower(): pair for pair in pairs})
+def _pairs(name: str, streams: str, pairs: list[tuple[str, ...]]) -> JoinGraph:
+    return JoinGraph(name, tuple(streams), {"".join(pair).lower(): pair for pair in pairs})
 
 
-SHAPES: dict[str, Shape] = {
+JOIN_GRAPHS: dict[str, JoinGraph] = {
     shape.name: shape
     for shape in (
         _common_key("3-way", "ABC"),

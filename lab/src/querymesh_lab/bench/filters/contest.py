@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import permutations
 from typing import Any
@@ -25,6 +25,8 @@ from querymesh.spark.filters.native_cost import native_costs_us
 from querymesh.stats.profile import Profile, Route, route_text
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data.classed import ClassedRows
+from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.limits import (
     Effort,
@@ -43,7 +45,7 @@ PARTITIONS = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class FilterQuestion:
     """What is asked of which rows; classes and verdicts where the generator knows them."""
 
     relation: str
@@ -55,15 +57,36 @@ class Question:
     passes: Bools | None = None
 
 
+def python_question(
+    relation: str, predicates: Sequence[RowPredicate], data: ClassedRows
+) -> FilterQuestion:
+    """Python predicates on generated rows, whose first verdicts are those of these predicates."""
+    return FilterQuestion(
+        relation,
+        select(relation, predicates),
+        data.table,
+        functions(predicates),
+        classes=data.classes,
+        passes=data.passes[:, : len(predicates)],
+    )
+
+
+def native_question(relation: str, sql: str, data: ClassedRows) -> FilterQuestion:
+    """SQL conditions on generated rows, for the engine that leaves them to Catalyst."""
+    return FilterQuestion(
+        relation, sql, data.table, engine="native", classes=data.classes, passes=data.passes
+    )
+
+
 @dataclass
-class Contest:
+class FilterContest:
     """A question ready to run.
 
     `single` is the strongest single order there is: found on the profile of all rows, not on the
     sample the mesh had to learn from.
     """
 
-    question: Question
+    question: FilterQuestion
     df: DataFrame
     query: qm.Query
     profile: Profile
@@ -119,11 +142,11 @@ class Contest:
         }
 
     def close(self) -> None:
-        """Give the cached data back."""
+        """Remove the cached data from Spark's memory."""
         self.df.unpersist()
 
 
-def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
+def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterContest:
     """Cache, profile, find the limits, train."""
     df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
@@ -139,7 +162,7 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
     mesh = qm.train(query, question.table, policy=qm.policies.Mesh(seed=seed))
     assert isinstance(mesh, qm.Mesh)
-    return Contest(
+    return FilterContest(
         question=question,
         df=df,
         query=query,

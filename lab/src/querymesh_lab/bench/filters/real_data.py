@@ -15,7 +15,7 @@ from querymesh_lab.bench.data import csic, kdd
 from querymesh_lab.bench.data.real_folder import folder_with, skipped
 from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import Question, prepare
+from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.measure import interleave
 
@@ -43,7 +43,7 @@ def python_contest(
     bench: Bench, what: str, relation: str, table: pa.Table, predicates: Sequence[RowPredicate]
 ) -> list[Finding]:
     """Python predicates in the fabric, against plain Spark and the best single order."""
-    question = Question(relation, select(relation, predicates), table, functions(predicates))
+    question = FilterQuestion(relation, select(relation, predicates), table, functions(predicates))
     contest = prepare(bench, question)
     way, tried = plain_spark.fastest_way(bench, contest, predicates)
     plain = plain_spark.filtered(contest.df, predicates, way)
@@ -81,7 +81,7 @@ def sql_contest(
 ) -> list[Finding]:
     """SQL conditions in generated code, against plain Spark in the best single order."""
     text = f"SELECT * FROM {relation} WHERE " + " AND ".join(conditions)
-    contest = prepare(bench, Question(relation, text, table, engine="native"))
+    contest = prepare(bench, FilterQuestion(relation, text, table, engine="native"))
     plain = plain_spark.in_order(contest.df, conditions, contest.limits.single_route)
     timing = interleave(
         {

@@ -181,7 +181,7 @@ def steps(join: JoinQuery, streams: Streams, step_rows: int) -> Iterator[dict[st
 
 
 def as_batches(tables: Mapping[str, pa.Table]) -> dict[str, pa.RecordBatch]:
-    """Tables as one batch each."""
+    """Each table as one record batch, under its name."""
     return {alias: one_batch(table) for alias, table in tables.items()}
 
 

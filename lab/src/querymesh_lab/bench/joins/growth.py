@@ -53,7 +53,7 @@ GAP_US = 1_000
 
 
 @dataclass(frozen=True)
-class Size:
+class GrowthSize:
     """What is varied: streams, rows of each in its window, rows of each in a batch."""
 
     streams: int
@@ -62,7 +62,7 @@ class Size:
 
 
 @dataclass
-class Round:
+class RoundCost:
     """What some batches cost: `seconds` are processor time, `results_s` that of probing alone."""
 
     rows: int
@@ -73,12 +73,14 @@ class Round:
 
 
 @dataclass
-class Point:
+class GrowthPoint:
     """All that was measured at one size."""
 
-    size: Size
-    rounds: list[Round] = field(default_factory=list)
+    size: GrowthSize
+    rounds: list[RoundCost] = field(default_factory=list)
     partitions: float = 0.0
+    """Partitions of a stream, on average over the streams."""
+
     memory_bytes_a_row: float = 0.0
     file_bytes_a_row: float = 0.0
     raw_bytes_a_row: float = 0.0
@@ -115,15 +117,15 @@ class Point:
         }
 
 
-class Growing:
+class GrowingJoin:
     """A join with full windows, fed batch by batch."""
 
-    def __init__(self, size: Size, seed: int = 0) -> None:
+    def __init__(self, size: GrowthSize, seed: int = 0) -> None:
         self.size = size
         self.join = join_of(size)
         self.fabric = JoinFabric(self.join)
-        routers = {a: MeshRouter(written_mesh(v)) for a, v in self.join.views.items()}
-        self.core = JoinSteps(self.fabric, routers)
+        self.routers = {a: MeshRouter(written_mesh(v)) for a, v in self.join.views.items()}
+        self.core = JoinSteps(self.fabric, self.routers)
         self._rng = np.random.default_rng(seed)
         self._now_us = 0
         # In parts as long as merged partitions become.
@@ -152,7 +154,7 @@ class Growing:
         for stem in self.fabric.streams.values():
             stem.settle()
 
-    def round(self, batches: int) -> Round:
+    def round(self, batches: int) -> RoundCost:
         """Some batches more, and what they cost."""
         whole = probing = 0.0
         before = self._counts()
@@ -168,7 +170,7 @@ class Growing:
             whole += process_time() - started
             probing += probed - stored_at[-1]
         counts = [after - had for after, had in zip(self._counts(), before, strict=True)]
-        return Round(counts[0], counts[1], counts[2], whole, probing)
+        return RoundCost(counts[0], counts[1], counts[2], whole, probing)
 
     def _counts(self) -> tuple[int, int, int]:
         seen = [view.metrics for view in self.fabric.views.values()]
@@ -178,7 +180,7 @@ class Growing:
             sum(metrics.comparisons for metrics in seen),
         )
 
-    def weigh(self, point: Point) -> None:
+    def weigh(self, point: GrowthPoint) -> None:
         """Note what a stored row takes: in memory, as files, and as bare Arrow columns."""
         stems = self.fabric.streams
         rows = sum(stem.rows for stem in stems.values())
@@ -190,7 +192,7 @@ class Growing:
 
     def _written(self) -> Iterator[int]:
         """Bytes of each partition as a block file."""
-        routes = {a: list(router.mesh.leaf_routes) for a, router in self.core.routers.items()}
+        routes = {a: list(router.mesh.leaf_routes) for a, router in self.routers.items()}
         patterns = patterns_of(self.join, routes)
         with TemporaryDirectory() as folder:
             storage = Storage(folder)
@@ -201,7 +203,7 @@ class Growing:
                     yield write_block(storage, "one.block", *content).size_bytes
 
 
-def join_of(size: Size) -> JoinQuery:
+def join_of(size: GrowthSize) -> JoinQuery:
     """All streams on one key, within windows of so many rows of time."""
     aliases = [f"s{number}" for number in range(size.streams)]
     window_ms = size.window_rows * GAP_US // 1_000
@@ -220,10 +222,10 @@ def join_of(size: Size) -> JoinQuery:
     return bind_join(asked, {alias.upper(): schema for alias in aliases})
 
 
-def measure(sizes: list[Size], rounds: int, batches: int, log: Log) -> list[Point]:
+def measure(sizes: list[GrowthSize], rounds: int, batches: int, log: Log) -> list[GrowthPoint]:
     """All sizes in turns, so that whatever else the machine does hits them all alike."""
-    points = [Point(size) for size in sizes]
-    growing = [Growing(size) for size in sizes]
+    points = [GrowthPoint(size) for size in sizes]
+    growing = [GrowingJoin(size) for size in sizes]
     for one in growing:
         one.round(2)  # compiles, and indexes what is stored
     for number in range(rounds):
@@ -236,26 +238,26 @@ def measure(sizes: list[Size], rounds: int, batches: int, log: Log) -> list[Poin
     return points
 
 
-def by_window(quick: bool, log: Log) -> list[Point]:
+def by_window(quick: bool, log: Log) -> list[GrowthPoint]:
     """Longer and longer windows of three streams, for each size of batch."""
     windows = WINDOWS[:2] if quick else WINDOWS
     found = []
     for batch in BATCHES[:1] if quick else BATCHES:
-        sizes = [Size(WINDOW_STREAMS, window, batch) for window in windows if window >= batch]
+        sizes = [GrowthSize(WINDOW_STREAMS, window, batch) for window in windows if window >= batch]
         log(f"windows of {windows[0]:,} to {windows[-1]:,} rows, batches of {batch:,} …")
         found += measure(sizes, 2 if quick else 5, 2 if quick else 8, log)
     return found
 
 
-def by_streams(quick: bool, log: Log) -> list[Point]:
+def by_streams(quick: bool, log: Log) -> list[GrowthPoint]:
     """More and more streams, with windows of one length."""
     streams, window = ((2, 4), 2_000) if quick else (STREAMS, STREAMS_WINDOW)
     log(f"{streams[0]} to {streams[-1]} streams, windows of {window:,} rows …")
-    sizes = [Size(number, window, BATCHES[0]) for number in streams]
+    sizes = [GrowthSize(number, window, BATCHES[0]) for number in streams]
     return measure(sizes, 2 if quick else 5, 2 if quick else 8, log)
 
 
-def findings(windows: list[Point], streams: list[Point]) -> list[Finding]:
+def findings(windows: list[GrowthPoint], streams: list[GrowthPoint]) -> list[Finding]:
     """One line a size, and how the ends of each series compare."""
     made = []
     for case, points in (("growth by window", windows), ("growth by streams", streams)):
@@ -280,9 +282,9 @@ def run_growth(quick: bool, log: Log, plots: Path | None = None) -> list[dict[st
     """Measure both series; rows as `--json` writes them, and drawings where a folder is given."""
     windows, streams = by_window(quick, log), by_streams(quick, log)
     if plots is not None:
-        from querymesh_lab.bench.joins.growth_plots import write
+        from querymesh_lab.bench.joins.growth_plots import write_growth
 
-        for path in write(plots, windows, streams):
+        for path in write_growth(plots, windows, streams):
             log(f"plot written to {path}")
     command = "querymesh bench join --growth" + (" --quick" if quick else "")
     return [finding.as_row(command) for finding in findings(windows, streams)]

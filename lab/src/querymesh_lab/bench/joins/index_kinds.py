@@ -23,7 +23,13 @@ from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.joins.core_run import CoreRun, run_core
 from querymesh_lab.bench.joins.index_crossover import crossover
 from querymesh_lab.bench.measure import Log, Timing, interleave
-from querymesh_lab.bench.policies.join_subjects import DESIGNS, QUICK, QUICK_RATE, Join, of_design
+from querymesh_lab.bench.policies.join_subjects import (
+    DESIGNS,
+    QUICK,
+    QUICK_RATE,
+    JoinSubject,
+    of_design,
+)
 from querymesh_lab.bench.policies.race import Answer, answer_of, trained
 
 ROWS = 60_000
@@ -53,7 +59,7 @@ def run_indices(quick: bool, cases: list[str], log: Log) -> list[dict[str, Any]]
     return [finding.as_row(command) for finding in found]
 
 
-def _contest(subject: Join, quick: bool, log: Log) -> list[Finding]:
+def _contest(subject: JoinSubject, quick: bool, log: Log) -> list[Finding]:
     makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
     last: dict[str, CoreRun] = {}
 
@@ -83,7 +89,7 @@ def _contest(subject: Join, quick: bool, log: Log) -> list[Finding]:
     return [_finding(subject.name, kind, timing, last) for kind in INDEXES]
 
 
-def _maintenance(subject: Join, step: int, quick: bool) -> Finding:
+def _maintenance(subject: JoinSubject, step: int, quick: bool) -> Finding:
     """Which share of its time amri takes for counting, choosing and laying out."""
     makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
     runs = []
@@ -131,7 +137,7 @@ def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> No
 
 
 def as_text(rows: list[dict[str, Any]]) -> str:
-    """The rows as text, one table for each kind of measurement."""
+    """The tables as text: kinds of index, maintenance, and one state alone."""
     kinds = [row for row in rows if "index" in row["details"]]
     lines = []
     for row in kinds:

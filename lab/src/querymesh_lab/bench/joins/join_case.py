@@ -44,7 +44,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Case:
+class JoinCase:
     """One design, written. `expected` is the fingerprint of the exact result."""
 
     design: Design
@@ -56,10 +56,10 @@ class Case:
         return self.folder / stream
 
 
-Contestant = Callable[[Case], Outcome]
+Contestant = Callable[[JoinCase], Outcome]
 
 
-def write_case(design: Design, folder: Path) -> Case:
+def write_case(design: Design, folder: Path) -> JoinCase:
     """Draw the streams, write their micro-batches and find the answer."""
     for name, table in streams(design).items():
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def write_case(design: Design, folder: Path) -> Case:
             # Spark's file source takes the oldest file first: their ages must tell their order.
             stamp = START_MS / 1000 + number
             os.utime(path, (stamp, stamp))
-    return Case(design, folder, duckdb_answer(design, folder))
+    return JoinCase(design, folder, duckdb_answer(design, folder))
 
 
 def window_sql(design: Design) -> str:

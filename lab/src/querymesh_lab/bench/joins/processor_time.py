@@ -39,5 +39,5 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def between(before: float | None, after: float | None) -> float | None:
-    """What passed between two readings."""
+    """The seconds between two readings, None if either is missing."""
     return None if before is None or after is None else after - before

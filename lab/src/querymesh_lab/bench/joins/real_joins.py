@@ -56,7 +56,7 @@ MESH, SINGLE = "mesh", "single"
 
 
 @dataclass(frozen=True)
-class Question:
+class JoinQuestion:
     """A join of streams by name, each within the same window; every stream has `id` and `ts`."""
 
     name: str
@@ -75,13 +75,13 @@ class Question:
 
     @property
     def join(self) -> JoinQuery:
-        """The question, bound."""
+        """The question with its columns known."""
         schemas = {name.upper(): table.schema for name, table in self.streams.items()}
         return bind_join(query(self.sql, time="ts"), schemas)
 
     @property
     def rows(self) -> int:
-        """Tuples of all streams."""
+        """How many tuples all streams have together."""
         return sum(table.num_rows for table in self.streams.values())
 
     def duckdb_sql(self) -> str:
@@ -106,17 +106,17 @@ class Question:
         return f"SELECT {ids} FROM {text} WHERE {' AND '.join([*self.conditions, *window])}"
 
 
-def lab_questions(folder: Path, rows: int | None) -> list[Question]:
-    """Two halves and four quarters of the lab."""
+def lab_questions(folder: Path, rows: int | None) -> list[JoinQuestion]:
+    """The questions about two halves and four quarters of the lab."""
     readings = lab_readings(folder, rows)
     return [
-        Question(
+        JoinQuestion(
             "lab, two halves",
             halves(readings),
             60,
             ("west.epoch = east.epoch", "west.warmth = east.warmth", "west.light > east.light"),
         ),
-        Question(
+        JoinQuestion(
             "lab, four quarters",
             quarters(readings),
             30,
@@ -132,9 +132,9 @@ def lab_questions(folder: Path, rows: int | None) -> list[Question]:
     ]
 
 
-def tick_question(folder: Path, rows: int | None) -> Question:
-    """Two currencies against the dollar."""
-    return Question(
+def tick_question(folder: Path, rows: int | None) -> JoinQuestion:
+    """The question about ticks of two currencies against the dollar."""
+    return JoinQuestion(
         "ticks, two currencies",
         {name: ticks(folder, name, rows) for name in PAIRS},
         2,
@@ -156,7 +156,7 @@ def run_real(quick: bool, log: Log) -> list[dict[str, Any]]:
 
 def run(bench: Bench) -> list[Finding]:
     """Each question whose data are there; the others are passed over, saying so."""
-    questions: list[Question] = []
+    questions: list[JoinQuestion] = []
     if (folder := folder_with(intel_lab.FILES)) is not None:
         questions += lab_questions(folder, bench.rows(276_333, 8_000))
     else:
@@ -172,7 +172,7 @@ def run(bench: Bench) -> list[Finding]:
 class _Answers:
     """Runs of the core, whose clock is moved by what each run took."""
 
-    question: Question
+    question: JoinQuestion
     join: JoinQuery
     expected: Ints
     last: dict[str, CoreRun] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class _Answers:
         return len(got)
 
 
-def contest(bench: Bench, question: Question) -> list[Finding]:
+def contest(bench: Bench, question: JoinQuestion) -> list[Finding]:
     """Mesh and single order on one question, checked and interleaved."""
     join = question.join
     expected = duckdb_ids(question)
@@ -244,7 +244,7 @@ def _of(run: CoreRun) -> dict[str, float]:
     }
 
 
-def learned(question: Question, join: JoinQuery) -> dict[str, dict[str, Mesh]]:
+def learned(question: JoinQuestion, join: JoinQuery) -> dict[str, dict[str, Mesh]]:
     """The routes of each stream under each policy, from one profile of the excerpt's first part."""
     sample = as_batches(
         {n: table.slice(0, int(SAMPLED * table.num_rows)) for n, table in question.streams.items()}
@@ -268,7 +268,7 @@ def learned(question: Question, join: JoinQuery) -> dict[str, dict[str, Mesh]]:
     return made
 
 
-def duckdb_ids(question: Question) -> Ints:
+def duckdb_ids(question: JoinQuestion) -> Ints:
     """The ids of the exact result, sorted."""
     import duckdb
 

@@ -20,7 +20,7 @@ from querymesh_lab.papers.cbr.eddy_runs import (
     LEARNS,
     LOTTERY,
     SBR,
-    Case,
+    EddyCase,
     drawing,
     mean_and_error,
     time,
@@ -86,7 +86,7 @@ class Answered:
         return 100 * (1 - of[LEARNS] / rival) if rival else 0.0
 
 
-def answer(case: Case) -> Answered:
+def answer(case: EddyCase) -> Answered:
     """Count the calls of every rival."""
     rows = case.batch.num_rows
     lottery = replace(COUNTING, choice="lottery", chunk=LOTTERY_CHUNK)
@@ -104,7 +104,7 @@ def answer(case: Case) -> Answered:
 
 @dataclass
 class Queries:
-    """The random queries Q2."""
+    """What came out for the random queries Q2."""
 
     answered: list[Answered]
     timings: list[Timing]

@@ -52,7 +52,7 @@ class Hidden:
     secret: bytes
 
     def __call__(self, key: int) -> int:
-        """One key, hidden."""
+        """The pseudonym of a key."""
         digest = hashlib.blake2b(b"%d" % key, digest_size=8, key=self.secret).digest()
         return int.from_bytes(digest, "little") >> 1
 

@@ -14,23 +14,23 @@ from querymesh_lab.papers.om.om_data import (
     QUICK_ROUNDS,
     ROUNDS,
     STRETCHES,
-    Alone,
     Conversations,
-    Course,
+    HostCourse,
+    IndependentHosts,
     course,
     stretch,
 )
-from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Followed
+from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, RoundsFollowed
 from querymesh_lab.papers.reproduced import without_data
 
 TRIPLES = ((0, 1, 2), (3, 4, 5))
 """Which stretches of the trace stand for TCP, UDP and SF."""
 
-Filter = Callable[[Floats], Floats]
+RateFilter = Callable[[Floats], Floats]
 
 
 def as_it_came(of_trace: Floats) -> Floats:
-    """The rates unchanged, where no filter is wanted."""
+    """The rates of the trace as they are."""
     return of_trace
 
 
@@ -40,7 +40,7 @@ def trace_folder() -> Path | None:
 
 
 def rounds(bench: Bench) -> int:
-    """How many rounds are run: ten minutes of seconds; a quick run has fewer."""
+    """How many rounds a course has: ten minutes, fewer in a quick run."""
     return bench.rounds(ROUNDS, QUICK_ROUNDS)
 
 
@@ -53,10 +53,10 @@ def no_trace(bench: Bench, figure: str, claims: Iterable[str]) -> list[Result]:
 def single_courses(
     bench: Bench,
     folder: Path,
-    filtered: Filter = as_it_came,
-    talk: Conversations | Alone | None = None,
+    filtered: RateFilter = as_it_came,
+    talk: Conversations | IndependentHosts | None = None,
     stretches: int = STRETCHES,
-) -> list[Course]:
+) -> list[HostCourse]:
     """Each of some stretches as the one stream of Q1; a quick run has the first."""
     rates = filtered(om_data.rates(folder))
     return [
@@ -68,10 +68,10 @@ def single_courses(
 def join_courses(
     bench: Bench,
     folder: Path,
-    filtered: Filter = as_it_came,
-    talk: Conversations | Alone | None = None,
+    filtered: RateFilter = as_it_came,
+    talk: Conversations | IndependentHosts | None = None,
     faster: Sequence[float] = (1.0, 1.0, 1.0),
-) -> list[Course]:
+) -> list[HostCourse]:
     """Three stretches as the streams of Q2, some of them `faster`; a quick run has the first three.
 
     Hosts are drawn each alone unless told, so that join selectivities stay (§ 4.4.2).
@@ -83,11 +83,11 @@ def join_courses(
             stream: stretch(rates, number, rounds(bench)) * times
             for stream, number, times in zip(STREAMS, numbers, faster, strict=True)
         }
-        found.append(course(arrivals, talk or Alone(), seed))
+        found.append(course(arrivals, talk or IndependentHosts(), seed))
     return found
 
 
-def mean_details(found: Sequence[Followed]) -> dict[str, float]:
-    """The means over several runs."""
+def mean_details(found: Sequence[RoundsFollowed]) -> dict[str, float]:
+    """The mean of each figure over several runs."""
     each = [one.details() for one in found]
     return {name: sum(one[name] for one in each) / len(each) for name in each[0]}

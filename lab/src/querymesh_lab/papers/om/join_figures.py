@@ -15,9 +15,9 @@ from typing import Any
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.om.courses import as_it_came, join_courses, mean_details, rounds
-from querymesh_lab.papers.om.om_data import Conversations, Course, scaled, smoothed, urnd
+from querymesh_lab.papers.om.om_data import Conversations, HostCourse, scaled, smoothed, urnd
 from querymesh_lab.papers.om.round_runs import STREAMS, follow, q2
-from querymesh_lab.papers.om.single_figures import ANY_PLAN, VARIATIONS, Point, claim
+from querymesh_lab.papers.om.single_figures import ANY_PLAN, VARIATIONS, FidelityPoint, claim
 
 JOINED = partial(claim, neutral=100 / 3)
 SECONDS = (1, 2, 5, 10, 30, 60)
@@ -39,7 +39,7 @@ SPEED = (
 )
 
 
-def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
+def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by how erratic the rates are, by both filters."""
     points = []
     for variation in VARIATIONS[:: 4 if bench.quick else 1]:
@@ -82,11 +82,11 @@ def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     ], points  # fmt: skip
 
 
-def _as_came(points: Sequence[Point]) -> dict[str, float]:
+def _as_came(points: Sequence[FidelityPoint]) -> dict[str, float]:
     return next(each.details for each in points if each.series == "smoothed" and each.at == 1)
 
 
-def figure_4b(bench: Bench, folder: Path | None) -> tuple[list[Result], list[Point]]:
+def figure_4b(bench: Bench, folder: Path | None) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by k: the trace, smoothed and as it came, and URND; without a trace, URND alone."""
     series = {"URND": [urnd(STREAMS, rounds(bench), seed) for seed in range(2)]}
     if folder is not None:
@@ -146,5 +146,5 @@ def figure_joins(bench: Bench, folder: Path) -> list[Result]:
     ]  # fmt: skip
 
 
-def _point(series: str, at: float, courses: Sequence[Course], k: int = 10) -> Point:
-    return Point(series, at, mean_details([follow(q2(each, k), each) for each in courses]))
+def _point(series: str, at: float, courses: Sequence[HostCourse], k: int = 10) -> FidelityPoint:
+    return FidelityPoint(series, at, mean_details([follow(q2(each, k), each) for each in courses]))

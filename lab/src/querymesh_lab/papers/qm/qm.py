@@ -9,7 +9,7 @@ from querymesh_lab.papers.claim import Claim
 from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
 from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.qm import qm_lab as lab
-from querymesh_lab.papers.qm.rivals import QM, Subject
+from querymesh_lab.papers.qm.rivals import QM, LookUpSubject
 from querymesh_lab.papers.qm.ten_way import SOURCE
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
@@ -35,7 +35,7 @@ def figure_11a(bench: Bench) -> Reproduced:
     """11a: results over time, the synthetic data with static partners."""
     design = output_rate.LOOK_UPS
     table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
-    subject = Subject(design.query(), SOURCE, table, design.partner_tables())
+    subject = LookUpSubject(design.query(), SOURCE, table, design.partner_tables())
     seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")
     rows = over_time.results("11a", "Poisson", seen)
     return Reproduced(rows, [lambda: charts.over_time("11a", seen)])
@@ -56,7 +56,7 @@ def figure_11b(bench: Bench) -> Reproduced:
 
 
 def figure_12(bench: Bench) -> Reproduced:
-    """12: search time."""
+    """12: what a search for a mesh takes."""
     times = search_time.measure(bench)
     return Reproduced(
         search_time.results(times),
@@ -65,7 +65,7 @@ def figure_12(bench: Bench) -> Reproduced:
 
 
 def figure_13(bench: Bench) -> Reproduced:
-    """13: start solutions."""
+    """13: which start solution leads to the best mesh."""
     found = starts.measure(bench)
     return Reproduced(starts.results(found), [lambda: charts.starts(found)])
 

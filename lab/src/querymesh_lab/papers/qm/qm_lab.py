@@ -18,7 +18,7 @@ import pyarrow as pa
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 from querymesh_lab.bench.data.intel_lab import complete_readings, mote_places
-from querymesh_lab.papers.qm.rivals import Subject
+from querymesh_lab.papers.qm.rivals import LookUpSubject
 from querymesh_lab.papers.qm.ten_way import Pseudonym
 
 SLOT_SECONDS = 600
@@ -27,7 +27,7 @@ DEGREES = 0.5
 decade."""
 
 
-def subject(folder: Path) -> Subject:
+def subject(folder: Path) -> LookUpSubject:
     """The query, its source (the largest zone) and its ten partners."""
     readings = _readings(folder)
     zones = np.asarray(readings["zone"])
@@ -50,7 +50,7 @@ def subject(folder: Path) -> Subject:
             keys.append(f"p_{name}(r.slot, r.{level}) = {name}.key")
     relations = ", ".join(["R r", *(f"{name} {name}" for name in partners)])
     sql = f"SELECT {', '.join(selected)} FROM {relations} WHERE {' AND '.join(keys)}"
-    return Subject(query(sql, functions=functions), "R", source, partners)
+    return LookUpSubject(query(sql, functions=functions), "R", source, partners)
 
 
 def _partner(rows: pa.Table, secret: Pseudonym) -> pa.Table:

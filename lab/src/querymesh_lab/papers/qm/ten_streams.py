@@ -48,15 +48,14 @@ MEAN_GAP_US = 500_000
 
 @dataclass(frozen=True)
 class TenStreams:
-    """One data set: its distribution and the freedom the paper leaves.
+    """One data set: its distribution and the freedom the paper leaves."""
 
-    `in_window` tuples of a stream are in its window, on average over the streams.
-    """
-
-    distribution: Distribution = "poisson"
+    distribution: Distribution
     shift: int = 3
     matches: float = 3.0
     in_window: int = 40_000
+    """Tuples of a stream that are in its window, on average over the streams."""
+
     streams: int = 10
     seed: int = 0
 

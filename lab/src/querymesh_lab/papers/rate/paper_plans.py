@@ -7,8 +7,8 @@ results. Two scalings leave the shape of every curve as it is, if costs and rate
     fewer     1/s of the rows, s times the selectivity  1/s of all results, s times sooner
 
 The paper does not give what a row costs. `HANDLING_S` is fitted: with it, and results read as a
-queue's (`rate_curves`), the two plans of § 5.2 cross near the 2,000 results of Figure 9. All of
-§ 5.3 is then a prediction.
+queue's (`optimize/rate/curves.py`), the two plans of § 5.2 cross near the 2,000 results of Figure
+9. All of § 5.3 is then a prediction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PREDICATES = (
 HANDLING_S = 0.00375
 
 THREE_DELAYS_S = {"A": 0.020, "B": 0.002, "C": 0.010}
-"""Between two rows, § 5.2."""
+"""Seconds between two rows of a stream (§ 5.2)."""
 
 FIVE_DELAYS_S = {"A": 0.020, "B": 0.010, "C": 0.015, "D": 0.005, "E": 0.002}
 """Not printed. § 5.4 says what has come after 100 s: A and B, 33% of C, 40% of D, 50% of E."""

@@ -19,14 +19,14 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.rate.paper_plans import Scale
-from querymesh_lab.papers.rate.poisson_rows import TIME, Plan
-from querymesh_lab.papers.rate.threaded_run import Until, run_plan
+from querymesh_lab.papers.rate.poisson_rows import TIME, DrawnPlan
+from querymesh_lab.papers.rate.threaded_run import StopRule, run_plan
 
 AGAIN = "A/A control"
 
 
 @dataclass
-class Race:
+class PlanRace:
     """What was predicted of each plan and what was measured, both as the paper would have it."""
 
     scale: Scale
@@ -119,11 +119,11 @@ def takes_the_lead(
 
 
 def race(
-    bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], scale: Scale, until: Until,
+    bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], scale: Scale, until: StopRule,
     control: str,
-) -> Race:  # fmt: skip
+) -> PlanRace:  # fmt: skip
     """Run each plan once, and the control once more; what it is compared with comes beforehand."""
-    found = Race(scale, control=control)
+    found = PlanRace(scale, control=control)
     for name, tree in trees.items():
         curve = predicted(tree)
         found.expected[name] = _as_paper(curve, scale)
@@ -137,7 +137,7 @@ def race(
     return found
 
 
-def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], found: Race) -> int:
+def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], found: PlanRace) -> int:
     """The number of results of plans run to their end, which must be that of the whole tree.
 
     Each plan is also one join tree in a batch, in its shape, over the same rows.
@@ -153,7 +153,7 @@ def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], found:
 
 def whole_tree_count(session: SparkSession, query: RateQuery, tree: PlanTree, seed: int = 0) -> int:
     """The results of a plan as one tree of Spark's joins, over all rows of its streams."""
-    plan = Plan(query, tree, float("inf"), seed)
+    plan = DrawnPlan(query, tree, float("inf"), seed)
     tables = {source.name: plan.rows_of(source).table for source in query.streams}
     names = ", ".join(f"{name} {name} [RANGE 365 DAYS]" for name in tables)
     equal = [f"{p.left}.{p.left}{p.right} = {p.right}.{p.left}{p.right}" for p in query.predicates]

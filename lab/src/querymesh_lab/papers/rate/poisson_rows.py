@@ -23,27 +23,27 @@ _TIME_TYPE = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
-class Rows:
+class PoissonRows:
     """Rows in the order of their arrival, with when that is, in seconds from the start."""
 
     arrivals_s: Floats
     table: pa.Table
 
     @staticmethod
-    def concat(first: Rows, second: Rows) -> Rows:
+    def concat(first: PoissonRows, second: PoissonRows) -> PoissonRows:
         """Those of the second came later."""
         arrivals_s = np.concatenate([first.arrivals_s, second.arrivals_s])
-        return Rows(arrivals_s, pa.concat_tables([first.table, second.table]))
+        return PoissonRows(arrivals_s, pa.concat_tables([first.table, second.table]))
 
-    def cut(self, count: int) -> tuple[Rows, Rows]:
+    def cut(self, count: int) -> tuple[PoissonRows, PoissonRows]:
         """The first so many, and the rest."""
         return (
-            Rows(self.arrivals_s[:count], self.table.slice(0, count)),
-            Rows(self.arrivals_s[count:], self.table.slice(count)),
+            PoissonRows(self.arrivals_s[:count], self.table.slice(0, count)),
+            PoissonRows(self.arrivals_s[count:], self.table.slice(count)),
         )
 
 
-class Plan:
+class DrawnPlan:
     """A plan with the columns that are at each place of it, and the rows of its streams."""
 
     def __init__(self, query: RateQuery, tree: PlanTree, until_s: float, seed: int = 0) -> None:
@@ -83,11 +83,11 @@ class Plan:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def no_rows(self, tree: PlanTree) -> Rows:
+    def no_rows(self, tree: PlanTree) -> PoissonRows:
         """None yet of what a subtree gives out."""
-        return Rows(np.zeros(0), self.schema(tree).empty_table())
+        return PoissonRows(np.zeros(0), self.schema(tree).empty_table())
 
-    def rows_of(self, source: Source) -> Rows:
+    def rows_of(self, source: Source) -> PoissonRows:
         """The rows of a stream, as many as there are or can have come."""
         count = self._count(source)
         place = next(n for n, s in enumerate(self.query.streams) if s.name == source.name)
@@ -101,7 +101,7 @@ class Plan:
             wanted = values.get(name)
             some = own.random(count) if wanted is None else own.integers(0, round(wanted), count)
             table[name] = pa.array(some)
-        return Rows(arrivals_s, pa.table(table))
+        return PoissonRows(arrivals_s, pa.table(table))
 
     def _count(self, source: Source) -> int:
         if self.until_s == math.inf:

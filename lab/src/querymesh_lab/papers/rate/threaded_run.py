@@ -47,7 +47,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query as parsed
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, Plan, Rows
+from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, DrawnPlan, PoissonRows
 
 _POLL_S = 0.02
 _MOST_ROWS = 200_000
@@ -62,7 +62,7 @@ _SETTINGS = {
 
 
 @dataclass
-class Measured:
+class MeasuredRun:
     """When there were how many results: seconds from the start, and totals."""
 
     times_s: list[float] = field(default_factory=lambda: [0.0])
@@ -81,7 +81,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Until:
+class StopRule:
     """When a run is over, if its streams do not end before."""
 
     seconds: float
@@ -89,13 +89,13 @@ class Until:
 
 
 def run_plan(
-    session: SparkSession, query: RateQuery, tree: PlanTree, until: Until, seed: int = 0
-) -> Measured:
+    session: SparkSession, query: RateQuery, tree: PlanTree, until: StopRule, seed: int = 0
+) -> MeasuredRun:
     """Run a plan, and watch what comes out."""
     own = session.newSession()
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
-    plan = Plan(query, tree, until.seconds, seed)
+    plan = DrawnPlan(query, tree, until.seconds, seed)
     with TemporaryDirectory() as folder:
         return _Running(own, plan, until, Path(folder)).watched()
 
@@ -103,9 +103,11 @@ def run_plan(
 class _Running:
     """One run: its operators, from the last one down, and their clock."""
 
-    def __init__(self, session: SparkSession, plan: Plan, until: Until, folder: Path) -> None:
+    def __init__(
+        self, session: SparkSession, plan: DrawnPlan, until: StopRule, folder: Path
+    ) -> None:
         self.session, self.plan, self.until, self.folder = session, plan, until, folder
-        self.measured = Measured()
+        self.measured = MeasuredRun()
         self.stopped = threading.Event()
         self.failed: list[BaseException] = []
         self.started_s = 0.0
@@ -124,7 +126,7 @@ class _Running:
     def now_s(self) -> float:
         return perf_counter() - self.started_s
 
-    def watched(self) -> Measured:
+    def watched(self) -> MeasuredRun:
         try:
             for operator in self.operators:
                 operator.open()
@@ -159,15 +161,15 @@ class _Running:
 class _Inlet:
     """What has come to an operator on one side and waits: rows in the order of their arrival."""
 
-    def __init__(self, rows: Rows, ended: bool = False) -> None:
+    def __init__(self, rows: PoissonRows, ended: bool = False) -> None:
         self._rows = rows
         self._lock = threading.Lock()
         self.ended = ended
         """Nothing will be put in any more."""
 
-    def put(self, rows: Rows) -> None:
+    def put(self, rows: PoissonRows) -> None:
         with self._lock:
-            self._rows = Rows.concat(self._rows, rows)
+            self._rows = PoissonRows.concat(self._rows, rows)
 
     def arrivals_s(self, now_s: float) -> Floats:
         """Of the rows that have come by now."""
@@ -284,7 +286,7 @@ class _Operator:
             self._count = 0
             return
         for table in self._found:
-            self.outlet.put(Rows(np.full(table.num_rows, now_s), table))
+            self.outlet.put(PoissonRows(np.full(table.num_rows, now_s), table))
         self._found.clear()
 
 
@@ -300,7 +302,7 @@ def done_at_s(arrivals_s: Floats, cost_s: float, busy_until_s: float) -> Floats:
     return done_s
 
 
-def _processed(plan: Plan, tree: PlanTree, read: DataFrame) -> DataFrame:
+def _processed(plan: DrawnPlan, tree: PlanTree, read: DataFrame) -> DataFrame:
     """What an operator makes of its input."""
     match tree:
         case Join():
@@ -315,7 +317,7 @@ def _processed(plan: Plan, tree: PlanTree, read: DataFrame) -> DataFrame:
             raise AssertionError("no operator of RBO")
 
 
-def two_way(plan: Plan, tree: Join) -> JoinQuery:
+def two_way(plan: DrawnPlan, tree: Join) -> JoinQuery:
     """The join of one node as a query: what its sides are equal in, and what is read above it."""
     left, right = plan.columns(tree.left), plan.columns(tree.right)
     names = {name: f"{'l' if name in left else 'r'}.`{name}`" for name in plan.columns(tree)}

@@ -25,7 +25,7 @@ from querymesh.errors import SetupError
 from querymesh.spark.java import find_java
 from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.joins.flink.flink_sql import flink_sql, options, tables
-from querymesh_lab.bench.joins.join_case import Case, Outcome, fingerprint_of
+from querymesh_lab.bench.joins.join_case import JoinCase, Outcome, fingerprint_of
 from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
 
 PYTHONS = ("python3.11", "python3.12", "python3.10")
@@ -64,7 +64,7 @@ def prepare_flink(folder: Path | None = None) -> Path | str:
 
 
 def flink_version(python: Path) -> str:
-    """Which Flink it is."""
+    """The version of Flink in this environment."""
     code = "from pyflink.version import __version__; print(__version__)"
     done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
@@ -103,7 +103,7 @@ class Flink:
         self.close()
 
     def close(self) -> None:
-        """Let Flink end."""
+        """End the process that serves Flink jobs."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -112,7 +112,7 @@ class Flink:
             self._process.kill()
         self._errors.close()
 
-    def contestant(self, case: Case, way: str = "chain") -> Outcome:
+    def contestant(self, case: JoinCase, way: str = "chain") -> Outcome:
         """The contestant: one job over all rows of the case, by one of the WAYS."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -152,7 +152,7 @@ class Flink:
         raise SetupError(f"Flink ended without an answer: {said}")
 
 
-def _write_csv(case: Case, folder: Path) -> None:
+def _write_csv(case: JoinCase, folder: Path) -> None:
     """One file a stream, in the order of arrival: two would be read at once, out of order."""
     import duckdb
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import querymesh as qm
-from querymesh_lab.bench.joins.join_case import CORES, Case, Contestant, Outcome, window_sql
-from querymesh_lab.bench.joins.on_spark.replay import Streams, replay
+from querymesh_lab.bench.joins.join_case import CORES, Contestant, JoinCase, Outcome, window_sql
+from querymesh_lab.bench.joins.on_spark.replay import StreamFrames, replay
 
 SAMPLE_FILES = 3
 """The first files of each stream are the sample: its windows must fill."""
@@ -30,17 +30,17 @@ STILL = {
 
 
 def our_contestant(session: SparkSession, policy: str) -> Contestant:
-    """The contestant under a policy."""
+    """Our join under a policy, trained on a case when it first runs it."""
     meshes: dict[str, qm.Mesh | qm.JoinMesh] = {}
 
-    def contestant(case: Case) -> Outcome:
+    def contestant(case: JoinCase) -> Outcome:
         key = str(case.folder)
         if key not in meshes:
             query = qm.query(window_sql(case.design), time="ts")
             meshes[key] = qm.train(query, sample_of(case), policy=policy)
         made: list[DataFrame] = []
 
-        def join(streams: Streams, checkpoint: Path) -> DataFrame:
+        def join(streams: StreamFrames, checkpoint: Path) -> DataFrame:
             out = qm.run(
                 meshes[key],
                 dict(streams),
@@ -72,8 +72,8 @@ def our_contestant(session: SparkSession, policy: str) -> Contestant:
     return contestant
 
 
-def sample_of(case: Case) -> Mapping[str, pa.Table]:
-    """The beginning of each stream."""
+def sample_of(case: JoinCase) -> Mapping[str, pa.Table]:
+    """The first files of each stream, as one table each."""
     return {
         stream: pa.concat_tables(
             [pq.read_table(path) for path in sorted(case.files(stream).iterdir())[:SAMPLE_FILES]]

@@ -16,11 +16,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh_lab.bench.fingerprint import of_ids
-from querymesh_lab.bench.joins.join_case import Case, Outcome, combined_id
+from querymesh_lab.bench.joins.join_case import JoinCase, Outcome, combined_id
 from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
 
-Streams = Mapping[str, DataFrame]
-Join = Callable[[Streams, Path], DataFrame]
+StreamFrames = Mapping[str, DataFrame]
+JoinFrames = Callable[[StreamFrames, Path], DataFrame]
 """Makes the join of the streams; the path is the checkpoint that the sink will use."""
 
 _SETTINGS = {
@@ -30,7 +30,7 @@ _SETTINGS = {
 _OF_SPARK = {"offsets", "commits", "metadata", "state", "sources"}
 
 
-def read_streams(session: SparkSession, case: Case) -> dict[str, DataFrame]:
+def read_streams(session: SparkSession, case: JoinCase) -> dict[str, DataFrame]:
     """Each stream's files, one a micro-batch, in the order they were written."""
     read = {}
     for stream in case.design.graph.streams:
@@ -41,7 +41,10 @@ def read_streams(session: SparkSession, case: Case) -> dict[str, DataFrame]:
 
 
 def replay(
-    session: SparkSession, case: Case, join: Join, settings: Mapping[str, str] | None = None
+    session: SparkSession,
+    case: JoinCase,
+    join: JoinFrames,
+    settings: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run a join over all files; the time is from the start of the query to its end.
 

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh_lab.bench.data.join_data import Design
-from querymesh_lab.bench.joins.join_case import CORES, Case, Outcome
-from querymesh_lab.bench.joins.on_spark.replay import Streams, replay
+from querymesh_lab.bench.joins.join_case import CORES, JoinCase, Outcome
+from querymesh_lab.bench.joins.on_spark.replay import StreamFrames, replay
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"
 STORES: dict[str, str] = {
@@ -49,7 +49,7 @@ def orders(design: Design) -> list[tuple[str, ...]]:
 
 
 def spark_chain(
-    session: SparkSession, case: Case, store: str = "memory", order: Sequence[str] | None = None
+    session: SparkSession, case: JoinCase, store: str = "memory", order: Sequence[str] | None = None
 ) -> Outcome:
     """The contestant: a chain of joins in the order given, state in the store named."""
     chosen = tuple(order or case.design.graph.streams)
@@ -60,7 +60,7 @@ def spark_chain(
     return replay(session, case, partial(chain, case.design, chosen), settings)
 
 
-def chain(design: Design, order: tuple[str, ...], streams: Streams, _: Path) -> DataFrame:
+def chain(design: Design, order: tuple[str, ...], streams: StreamFrames, _: Path) -> DataFrame:
     """The chain itself: a streaming DataFrame of the members' ids."""
     joined = _prepared(design, order[0], streams[order[0]])
     for number in range(1, len(order)):

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.cbr.cbr_lab import q2, random_bounds
-from querymesh_lab.papers.cbr.eddy_runs import COUNTING, Case, star_case
+from querymesh_lab.papers.cbr.eddy_runs import COUNTING, EddyCase, star_case
 from querymesh_lab.papers.cbr.stream_star import (
     CLASSIFIER,
     UNCORRELATED,
@@ -68,13 +68,13 @@ def measure(bench: Bench, lab: pa.RecordBatch | None) -> dict[str, dict[str, flo
     return found
 
 
-def _calls(case: Case, changes: Mapping[str, Any]) -> float:
+def _calls(case: EddyCase, changes: Mapping[str, Any]) -> float:
     done = case.run(case.learns(replace(COUNTING, **changes)))
     return float(done.routing_calls / case.batch.num_rows)
 
 
-def workloads(bench: Bench, lab: pa.RecordBatch | None) -> dict[str, list[Case]]:
-    """The streams of each workload."""
+def workloads(bench: Bench, lab: pa.RecordBatch | None) -> dict[str, list[EddyCase]]:
+    """The streams of each workload, by its name."""
     rows = bench.rows(ROWS, 5_000)
     seeds = range(FIRST_SEED, FIRST_SEED + bench.rounds(STREAMS, 1))
     joins = 4 if bench.quick else 8
@@ -96,7 +96,7 @@ def workloads(bench: Bench, lab: pa.RecordBatch | None) -> dict[str, list[Case]]
     return found
 
 
-def together_case(rows: int, seed: int, joins: int = 4) -> Case:
+def together_case(rows: int, seed: int, joins: int = 4) -> EddyCase:
     """Four classes, which two attributes tell only together."""
     case = star_case(StreamStar(skewed(joins, 0.1)), rows, seed)
     kind = np.asarray(case.batch.column(CLASSIFIER))

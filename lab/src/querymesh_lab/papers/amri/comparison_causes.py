@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.amri.index_race import Contender
+from querymesh_lab.papers.amri.index_race import IndexRival
 from querymesh_lab.papers.amri.index_rivals import (
     AMRI,
     FIGURE_8,
@@ -48,7 +48,7 @@ def results(bench: Bench) -> list[Result]:
     return rows
 
 
-def _contenders(by: int) -> list[Contender]:
+def _contenders(by: int) -> list[IndexRival]:
     paper = sooner(FIGURE_8, by)
     counts, moved = "exact counts", "all migration"
     every = {"assessment": "sria", "migration": "all"}
@@ -60,5 +60,7 @@ def _contenders(by: int) -> list[Contender]:
         amri(paper, f"{AMRI}, {counts}, {moved}", **every),
         amri(paper, f"{AMRI}, {counts}, {moved}, continuous", **every, schedule="continuous"),
         own(paper),
-        Contender(f"{OWN}, but nothing", "amri", replace(own(paper).settings, migration="nothing")),
+        IndexRival(
+            f"{OWN}, but nothing", "amri", replace(own(paper).settings, migration="nothing")
+        ),
     ]
