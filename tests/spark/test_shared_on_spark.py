@@ -120,7 +120,7 @@ def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
     with pytest.raises(qm.QueryMeshError, match="learned together by run"):
         qm.train(queries(), inputs)
     ranked = qm.policies.Mesh(training=qm.policies.Training(route_search="rank"))
-    with pytest.raises(qm.TrainingError, match="route search of their own"):
+    with pytest.raises(qm.OptionError, match="route search of their own"):
         qm.run_all(queries(), inputs, policy=ranked)
     with pytest.raises(qm.SchemaError, match="no input for relation 'Sectors'"):
         qm.run_all(queries(), {"Src": source})
