@@ -165,14 +165,14 @@ class RatePlanner(Explained):
 
     def _decided(self, found: ChosenTree, number: int) -> Decision | None:
         running = self.chosen
-        reason = f"round {number}: {said(found, self._goal)}"
+        reason = f"round {number}: {choice_text(found, self._goal)}"
         if running is not None:
             shape = join_shape(running.tree)
             now = judged(shape, found, self._goal)
             if shape == join_shape(found.tree) or not is_better(found, now, self._goal):
                 self.chosen = replace(now, way=running.way, round=running.round)
                 return None
-            reason += f"; {text_of(running.tree)} would do {_value(now, self._goal)}"
+            reason += f"; {tree_text(running.tree)} would do {_value(now, self._goal)}"
         self.chosen = found
         orders = allowed_orders(self.join, found)
         self.history.append(reason)
@@ -248,7 +248,7 @@ def tree_text(tree: PlanTree) -> str:
 
 def choice_text(found: ChosenTree, goal: Goal) -> str:
     """A tree and what it is expected to do, in one line."""
-    return f"{text_of(found.tree)} does {_value(found, goal)}"
+    return f"{tree_text(found.tree)} does {_value(found, goal)}"
 
 
 def _value(found: ChosenTree, goal: Goal) -> str:

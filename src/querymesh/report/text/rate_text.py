@@ -32,7 +32,7 @@ def rate_text(planner: RatePlanner) -> str:
         parts = [head, f"plan\n  {_waiting(planner)}", f"orders\n{indent(_orders(planner), '  ')}"]
         return "\n\n".join(parts)
     plan = [
-        f"{text_of(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
+        f"{tree_text(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
         f"{chosen.among:,} plans",
         choice_text(chosen, planner.goal),
     ]
