@@ -11,7 +11,7 @@ from textwrap import indent
 
 from querymesh.cost.plan_tree import JoinShape, join_shape
 from querymesh.optimize.rate.goals import goal_text
-from querymesh.optimize.rate.rate_planner import RatePlanner, choice_text
+from querymesh.optimize.rate.rate_planner import RatePlanner, choice_text, tree_text
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
 from querymesh.report.text.figures import counted, micros, percent, seconds, table
 
