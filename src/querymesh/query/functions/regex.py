@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,6 +119,7 @@ def _letters_with_case() -> pa.Array:
     return pa.array([c for c in characters if c != c.lower() or c != c.upper()])
 
 
+@lru_cache(maxsize=1024)
 def _other_cases(characters: str) -> Ranges:
     """The letters that RE2 finds by a class of characters under the flag `i` only."""
     letters = _letters_with_case()
