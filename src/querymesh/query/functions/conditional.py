@@ -39,8 +39,7 @@ def spark_case(*args: str) -> str:
 
 def case_rule(types: Sequence[pa.DataType]) -> Signature | None:
     """Conditions are booleans, values share a type."""
-    last = len(types) - 1 if len(types) % 2 else -1
-    is_value = [i % 2 == 1 or i == last for i in range(len(types))]
+    is_value = [i % 2 == 1 or i == len(types) - 1 for i in range(len(types))]
     values = one_type([t for t, chosen in zip(types, is_value, strict=True) if chosen])
     conditions = [t for t, chosen in zip(types, is_value, strict=True) if not chosen]
     if values is None or any(kind_of(t) not in (Kind.BOOLEAN, Kind.NULL) for t in conditions):
