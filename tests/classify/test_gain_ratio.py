@@ -107,3 +107,9 @@ def test_no_gain_and_no_degrees_of_freedom_are_chance_for_sure():
     assert chance_of_gain(0.0, 1, 1) == 1.0
     assert chance_of_gain(50.0, 0, 1) == 1.0
     assert chance_of_gain(50.0, 1, 1) < 1e-9
+
+
+@pytest.mark.parametrize(("gain_bits", "degrees"), [(8.0, 3), (15.0, 8)])
+def test_in_the_far_tail_the_chance_is_right_within_some_percent(gain_bits, degrees):
+    tail = chi2.sf(2 * np.log(2) * gain_bits, degrees)
+    assert chance_of_gain(gain_bits, degrees, 1) == pytest.approx(tail, rel=0.03)
