@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
+from numbers import Integral, Real
 
 from querymesh.errors import OptionError, did_you_mean
 
@@ -31,6 +32,25 @@ def check_at_least(options: object, names: Iterable[str], least: float) -> None:
         value = getattr(options, name)
         if not least <= value < math.inf:
             raise OptionError(f"{name} is at least {least}, not {value}")
+
+
+def check_integer(name: str, value: object, least: int, why: str = "") -> None:
+    """Refuse what is no integer, or below the least that has a meaning; `why` says which.
+
+    >>> check_integer("folds", 1, least=2)
+    Traceback (most recent call last):
+    querymesh.errors.OptionError: folds must be at least 2, not 1
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise OptionError(f"{name} must be an integer, not {value!r}")
+    if int(value) < least:
+        raise OptionError(f"{name} must be at least {least}{why}, not {value}")
+
+
+def check_number(name: str, value: object) -> None:
+    """Refuse what is no number, such as a text or a boolean."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise OptionError(f"{name} must be a number, not {value!r}")
 
 
 def check_share(what: str, value: float) -> None:

@@ -28,6 +28,15 @@ def predicted(tree, table):
     return out
 
 
+def reached(tree, table):
+    """The leaf of each row, by number."""
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    out = np.zeros(table.num_rows, dtype=np.int64)
+    for number, rows in enumerate(leaves_of(tree, columns.__getitem__, table.num_rows)):
+        out[rows] = number
+    return out
+
+
 def test_the_first_split_is_the_one_scikit_learn_finds():
     rng = np.random.default_rng(0)
     x = np.round(rng.uniform(0, 1, (60, 3)), 3)
@@ -109,3 +118,27 @@ def test_chance_is_near_one_for_no_gain_and_tiny_for_a_large_one():
     assert chance_of_gain(0.0, 3, 10) == 1.0
     assert chance_of_gain(1.0, 3, 10) == 1.0
     assert chance_of_gain(80.0, 3, 10) < 1e-12
+
+
+@pytest.mark.parametrize(("weights", "null"), [([9, 9, 1, 1], True), ([1, 1, 9, 9], False)])
+def test_a_null_that_the_sample_never_had_goes_where_most_tuples_go(weights, null):
+    table = pa.table({"x": [1.5, 1.5, 2.5, 2.5]})
+    tree = grown(table, [0, 0, 1, 1], weights)
+    assert tree.test == Threshold("x", 2.0, null)
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]])
+@pytest.mark.parametrize("kind", [float, "k{}".format])
+def test_no_split_leaves_less_than_the_least_weight_on_either_side(labels, kind):
+    values = [kind(number) for number in range(6)]
+    assert isinstance(grown(pa.table({"x": values}), labels, min_weight=1.0), Split)
+    tree = grown(pa.table({"x": values}), labels, min_weight=2.0)
+    assert tree == Leaf(0) or min(np.bincount(reached(tree, pa.table({"x": values})))) >= 2
+
+
+def test_where_a_split_would_leave_a_light_side_another_is_taken():
+    table = pa.table({"x": [float(number) for number in range(10)]})
+    tree = grown(table, [1] + [0] * 9, min_weight=3.0, max_leaves=2)
+    assert tree.test == Threshold("x", 2.5, False)
+    tree = grown(table, [0] * 9 + [1], min_weight=3.0, max_leaves=2)
+    assert tree.test == Threshold("x", 6.5, True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
-from querymesh.cli import main as cli
+from command_line import fails, invoke
 from querymesh.report.doctor import Check
 
 SQL = """SELECT s.symbol, s.price, n.headline FROM Stock s, News n
@@ -47,11 +45,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def invoke(*words: str | Path) -> Result:
-    # Wide enough that no path is broken over two lines.
-    return CliRunner(env={"COLUMNS": "250"}).invoke(cli.app, [str(word) for word in words])
-
-
 def inputs(folder: Path, option: str = "--input") -> list[str]:
     return [
         *(option, f"Stock={folder / 'stock'}"),
@@ -66,15 +59,6 @@ def expected(folder: Path) -> int:
     return sum(
         matches[row["sector"]] for row in stock if row["note"] != "storm" and row["price"] < 90
     )
-
-
-def fails(result: Result, code: int, *words: str) -> None:
-    """The command ended as it should, with a message and without a traceback."""
-    text = " ".join((result.output + result.stderr).split())
-    assert result.exit_code == code, text
-    assert "Traceback" not in text
-    for word in words:
-        assert word in text
 
 
 def test_help_names_every_command() -> None:
@@ -100,10 +84,6 @@ def test_a_stream_without_a_checkpoint_is_wrong_usage(folder: Path) -> None:
     out = ("--output", folder / "out")
     result = invoke("run", folder / "query.sql", *inputs(folder), *out, "--stream")
     fails(result, 2, "--checkpoint")
-
-
-def test_an_unknown_benchmark_is_wrong_usage() -> None:
-    fails(invoke("bench", "everything"), 2, "where")
 
 
 def test_sql_that_does_not_parse_is_one_message(folder: Path) -> None:
@@ -289,17 +269,9 @@ def test_doctor_shows_a_problem_with_its_remedy(monkeypatch: pytest.MonkeyPatch)
     fails(invoke("doctor"), 1, "problem", "java", "remedy: install a JDK")
 
 
-def test_bench_measures_a_case_prints_it_and_writes_json(tmp_path: Path) -> None:
-    target = tmp_path / "bench.json"
-    result = invoke("bench", "where", "--quick", "--case", "training", "--json", target)
-    assert result.exit_code == 0, result.output
-    assert "querymesh bench where" in result.output
-    rows = json.loads(target.read_text())
-    assert {row["case"] for row in rows} == {"training"}
-    assert all(row["value"] > 0 for row in rows)
-
-
-def test_how_to_search_can_be_said_and_a_strategy_that_is_not_there_is_named(folder: Path) -> None:
+def test_how_to_search_can_be_said_and_a_strategy_that_is_not_there_is_named(
+    spark: SparkSession, folder: Path
+) -> None:
     query = folder / "query.sql"
     said = ("--preset", "table-1", "--search", "simulated-annealing", "--tolerance", "0.5")
     result = invoke("explain", query, *inputs(folder, "--sample"), *said)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from test_cli import fails, invoke
+
+from command_line import fails, invoke
 
 SQL = """SELECT s.id AS s, n.id AS n FROM Stock s [RANGE 5 SECONDS], News n [RANGE 5 SECONDS]
 WHERE s.k = n.k"""

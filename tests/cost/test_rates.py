@@ -87,6 +87,18 @@ def test_half_of_the_results_come_from_either_side_of_two_windows():
     assert rate == pytest.approx(0.1 * (5 * 8 * 10 + 8 * 5 * 4) / 2)
 
 
+def test_nested_loops_compare_an_arrival_with_the_window_of_the_other_side():
+    left, right, left_s, right_s = 50, 20, 4, 1
+    met_by_left, met_by_right = right * right_s, left * left_s
+    work = left * (0.001 + met_by_left * 0.0005) + right * (0.001 + met_by_right * 0.0005)
+    assert work > 1
+    rate = 0.1 * left * right * (left_s + right_s) / 2 / work
+    assert join_rate(left, right, 0.1, 100, LOOPS, (left_s, right_s)) == pytest.approx(rate)
+    assert LOOPS.busy(left, right, 300, 7) == pytest.approx(
+        left * LOOPS.arrival_s(7) + right * LOOPS.arrival_s(300)
+    )
+
+
 @given(RATE, RATE, RATE, st.floats(0.1, 100), COST, st.sampled_from(["hash", "loops"]))
 def test_more_input_never_gives_less_output(left, more, right, at_s, cost_s, which):
     costs = (

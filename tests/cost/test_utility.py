@@ -5,13 +5,14 @@ from hypothesis import strategies as st
 
 from querymesh.cost.plan_tree import (
     Aggregate,
-    Arrivals,
     Join,
-    Projection,
-    Selection,
+    Project,
+    Select,
+    Source,
     plan_text,
-    streams_of,
+    sources_of,
 )
+from querymesh.cost.rates import TupleRates, cost_at
 from querymesh.cost.utility import (
     Costs,
     Statistics,
@@ -21,11 +22,11 @@ from querymesh.cost.utility import (
     plan_costs,
     utility,
 )
-from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError, UnsupportedError
 
 FIGURE_2 = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=1.0)
-P1 = Selection(("o2",), 50, Selection(("o1",), 500, Arrivals("s")))
-P2 = Selection(("o1",), 500, Selection(("o2",), 50, Arrivals("s")))
+P1 = Select(Select(Source("s"), ("o1",), 1 / 500), ("o2",), 1 / 50)
+P2 = Select(Select(Source("s"), ("o2",), 1 / 50), ("o1",), 1 / 500)
 
 RATE = st.floats(0.1, 1e4)
 SHARE = st.just(0.0) | st.floats(1e-9, 1)
@@ -54,23 +55,23 @@ def test_section_4_1_gives_other_numbers_for_the_same_example():
 
 
 def test_section_3_2_has_no_joins():
-    join = Join(("j",), 1, 1, Arrivals("s"), Arrivals("t"))
+    join = Join(Source("s"), Source("t"), ("j",), TupleRates(1, 1))
     with pytest.raises(UnsupportedError, match="plan_costs knows all"):
         capped_costs(join, FIGURE_2)
 
 
 def test_section_4_1_each_operator_by_hand():
     known = Statistics({"L": 100.0, "R": 300.0}, {"p": 0.2, "j": 0.01}, window_s=2.0)
-    selected = Selection(("p",), 1000, Arrivals("L"))
-    joined = Join(("j",), 50, 25, selected, Projection("c", 500, Arrivals("R")))
-    root, join, selection, projection = operator_costs(Aggregate("sum", 400, joined), known)
+    selected = Select(Source("L"), ("p",), 1 / 1000)
+    joined = Join(selected, Project(Source("R"), 1 / 500), ("j",), TupleRates(50, 25))
+    root, join, selection, projection = operator_costs(Aggregate(joined, 1 / 400), known)
     assert selection[1:] == (20.0, 100 * 100 * 2 / 1000, 40.0)
     assert projection[1:] == (300.0, 300 * 300 * 2 / 500, 600.0)
     busy = 20 / 50 + 300 / 25
     rate = 0.01 * 20 * 300 * 2 / busy
     assert join[1:] == pytest.approx((rate, 160 * 2 * busy / 2, rate * 2))
     assert root[1:] == pytest.approx((400 / (rate * 2), rate * rate * 2 / 400, 400 / rate))
-    costs = plan_costs(Aggregate("sum", 400, joined), known)
+    costs = plan_costs(Aggregate(joined, 1 / 400), known)
     assert costs.rate == root.rate
     assert costs.memory == pytest.approx(
         sum(each.memory for each in (root, join, selection, projection))
@@ -79,14 +80,21 @@ def test_section_4_1_each_operator_by_hand():
 
 def test_a_join_of_equally_fast_sides_waits_as_its_mean_rate_says():
     known = Statistics({"L": 100.0, "R": 300.0}, {"j": 0.01}, window_s=1.0)
-    (join,) = operator_costs(Join(("j",), 3000, 3000, Arrivals("L"), Arrivals("R")), known)
+    plan = Join(Source("L"), Source("R"), ("j",), TupleRates(3000, 3000))
+    (join,) = operator_costs(plan, known)
     assert join.input_buffer == pytest.approx(200 * 200 / 3000)
 
 
 def orders(tpr_select, tpr_project, keeps=1.0):
-    stream = Arrivals("s")
-    first = Projection("p", tpr_project, Selection(("a",), tpr_select, stream), keeps)
-    second = Selection(("a",), tpr_select, Projection("p", tpr_project, stream, keeps))
+    def select(tree):
+        return Select(tree, ("a",), 1 / tpr_select)
+
+    def project(tree):
+        return Project(tree, 1 / tpr_project, keeps=keeps)
+
+    stream = Source("s")
+    first = project(select(stream))
+    second = select(project(stream))
     return first, second
 
 
@@ -111,8 +119,9 @@ def test_a_projection_that_keeps_little_pays_before_a_selection_that_drops_littl
     st.floats(0.1, 60),
 )
 def test_many_points_cost_what_each_costs_alone(points, rates, window):
-    left = Selection(("a",), rates[0], Arrivals("L"))
-    plan = Aggregate("m", rates[2], Join(("j",), rates[1], rates[2], left, Arrivals("R")))
+    left = Select(Source("L"), ("a",), 1 / rates[0])
+    joined = Join(left, Source("R"), ("j",), TupleRates(rates[1], rates[2]))
+    plan = Aggregate(joined, 1 / rates[2])
     columns = np.array(points).T
     together = Statistics({"L": columns[0], "R": columns[1]}, {"a": columns[2], "j": 0.1}, window)
     utils = utility(plan_costs(plan, together), Weights(0.4, 0.6))
@@ -123,32 +132,32 @@ def test_many_points_cost_what_each_costs_alone(points, rates, window):
 
 def test_nothing_comes_of_nothing():
     silent = Statistics({"L": 0.0, "R": 0.0}, {"j": 0.5}, 1.0)
-    plan = Aggregate("m", 10, Join(("j",), 10, 10, Arrivals("L"), Arrivals("R")))
+    plan = Aggregate(Join(Source("L"), Source("R"), ("j",), TupleRates(10, 10)), 1 / 10)
     assert plan_costs(plan, silent) == (0.0, 0.0)
     assert utility(plan_costs(plan, silent), Weights(1, 1)) == np.inf
     assert utility(plan_costs(plan, silent), Weights(0, 1)) == 0.0
 
 
 def test_a_stream_as_it_is_costs_no_memory():
-    assert plan_costs(Arrivals("s"), FIGURE_2) == (500.0, 0.0)
+    assert plan_costs(Source("s"), FIGURE_2) == (500.0, 0.0)
 
 
 @pytest.mark.parametrize("weights", [(-1, 1), (1, -0.1), (float("nan"), 1), (float("inf"), 0)])
 def test_a_weight_below_zero_or_without_a_value_is_refused(weights):
-    with pytest.raises(QueryMeshError, match="finite number from 0 on"):
+    with pytest.raises(OptionError, match="finite number from 0 on"):
         Weights(*weights)
 
 
 def test_weights_that_are_all_zero_are_refused():
-    with pytest.raises(QueryMeshError, match="every plan would cost the same"):
+    with pytest.raises(OptionError, match="every plan would cost the same"):
         Weights(0, 0)
 
 
 def test_what_is_not_known_is_named():
     with pytest.raises(TrainingError, match=r"arrival rate of t is not known.*Known: s"):
-        plan_costs(Arrivals("t"), FIGURE_2)
+        plan_costs(Source("t"), FIGURE_2)
     with pytest.raises(TrainingError, match=r"selectivity of o3 is not known.*Known: o1, o2"):
-        plan_costs(Selection(("o3",), 1, Arrivals("s")), FIGURE_2)
+        plan_costs(Select(Source("s"), ("o3",), 1), FIGURE_2)
 
 
 def test_statistics_are_numbers_from_zero_on():
@@ -162,18 +171,18 @@ def test_statistics_are_numbers_from_zero_on():
 
 def test_operators_are_checked_when_they_are_built():
     with pytest.raises(QueryMeshError, match="selection processes more than 0"):
-        Selection(("a",), 0, Arrivals("s"))
+        Select(Source("s"), ("a",), cost_at("selection", 0))
     with pytest.raises(QueryMeshError, match="join processes more than 0"):
-        Join(("a",), 1, float("nan"), Arrivals("s"), Arrivals("t"))
+        Join(Source("s"), Source("t"), ("a",), TupleRates(1, float("nan")))
     with pytest.raises(QueryMeshError, match=r"at most 1, not 1\.5"):
-        Projection("p", 1, Arrivals("s"), keeps=1.5)
+        Project(Source("s"), 1, keeps=1.5)
 
 
 def test_a_plan_is_written_in_the_papers_signs():
-    joined = Join(("a",), 1, 1, Selection(("b",), 1, Arrivals("TCP")), Arrivals("UDP"))
-    plan = Aggregate("m", 1, Join(("c",), 1, 1, joined, Projection("p", 1, Arrivals("SF"))))
-    assert plan_text(plan) == "Ω(((σ(TCP) ⋈ UDP) ⋈ π(SF)))"
-    assert [*streams_of(plan)] == ["TCP", "UDP", "SF"]
+    joined = Join(Select(Source("TCP"), ("b",)), Source("UDP"), ("a",))
+    plan = Aggregate(Join(joined, Project(Source("SF")), ("c",)))
+    assert plan_text(plan) == "Ω((σ(TCP) ⋈ UDP) ⋈ π(SF))"
+    assert [source.name for source in sources_of(plan)] == ["TCP", "UDP", "SF"]
 
 
 @given(st.floats(0.1, 100), st.floats(1, 1e4), st.floats(0.1, 100), st.floats(1, 1e4))

@@ -14,7 +14,8 @@ import pytest
 import querymesh as qm
 from join_feed import PAIR, Feed, pairs_of, query_of, random_rows
 from querymesh.errors import QueryError, QueryMeshError, SetupError
-from querymesh.spark.fair import MODE, POOL, _check_mode, pool
+from querymesh.spark.context import POOL, pool
+from querymesh.spark.fair import MODE, _check_mode
 
 TASKS, TASK_SECONDS, LIGHT, LIGHT_JOBS, CORES = 20, 0.5, 9, 1, 2
 
@@ -114,7 +115,7 @@ def test_a_join_runs_in_a_pool_as_well_and_gives_the_same(spark, tmp_path):
         feed.add(**{n: random_rows(rng, 20, 1.0, number, 20 * number) for n in "AB"})
     found: Counter = Counter()
     checkpoint = str(tmp_path / "checkpoint")
-    out = qm.run(query_of(PAIR), feed.streams(), delay="0 seconds", checkpoint=checkpoint)
+    out = qm.run(query_of(PAIR), feed.streams(), watermark="0 seconds", checkpoint=checkpoint)
     writer = (
         out.writeStream.foreachBatch(lambda b, _: found.update(map(tuple, b.collect())))
         .option("checkpointLocation", checkpoint)

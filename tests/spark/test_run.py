@@ -31,14 +31,14 @@ def test_where_keeps_what_filter_keeps_with_schema_and_order(spark, people):
     assert out.schema == people.schema
     assert rows(out) == rows(plain)
     assert [r.id for r in out.collect()] == [r.id for r in plain.collect()]
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     assert live.engine == "fabric"
     assert [op.name for op in live.mesh.operators] == ["big", "s LIKE '%b%'", "g <> 'mine'", "ok"]
 
 
 def test_sql_only_conditions_run_natively_with_no_python(people):
     out = people.transform(qm.where("a > 3", "s LIKE '%b%'"))
-    assert qm.metrics(out).engine == "native"
+    assert qm.inspect(out).engine == "native"
     plan = out._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" not in plan
     assert "Python" not in plan
@@ -87,7 +87,7 @@ def test_dictionary_encoded_samples_train(people):
 def test_metrics_of_a_run_add_up(people):
     out = people.transform(qm.where(big, "ok", "s LIKE '%b%'", engine="fabric"))
     count = out.count()
-    metrics = qm.metrics(out).metrics
+    metrics = qm.inspect(out).counts
     assert metrics.rows_in == 3000
     assert metrics.rows_out == count
     assert sum(metrics.leaf_rows.values()) == 3000
@@ -97,7 +97,7 @@ def test_metrics_of_a_run_add_up(people):
 
 def test_metrics_of_a_derived_frame_say_what_to_keep(people):
     with pytest.raises(qm.QueryMeshError, match="keep that DataFrame"):
-        qm.metrics(people.filter("a > 3"))
+        qm.inspect(people.filter("a > 3"))
 
 
 def test_a_mesh_saved_and_loaded_runs_the_same(people, tmp_path):
@@ -134,14 +134,16 @@ def test_policy_single_runs_one_route_of_a_trained_mesh(people):
     query = qm.query("SELECT * FROM P WHERE is_even(a) AND ok", functions=FUNCTIONS)
     mesh = qm.train(query, people)
     out = qm.run(mesh, people, policy="single")
-    assert qm.metrics(out).mesh.tree == Leaf(0)
+    assert qm.inspect(out).mesh.tree == Leaf(0)
     assert rows(out) == rows(people.filter("a % 2 = 0 AND ok"))
 
 
 def test_training_from_an_arrow_table_and_from_a_frame_agree_on_the_operators(people):
     query = qm.query("SELECT * FROM P WHERE a > 1 AND ok")
-    from_frame = qm.train(query, people, seed=3)
-    from_table = qm.train(query, rows_of(np.random.default_rng(1), 3000), seed=3)
+    from_frame = qm.train(query, people, policy=qm.policies.Mesh(seed=3))
+    from_table = qm.train(
+        query, rows_of(np.random.default_rng(1), 3000), policy=qm.policies.Mesh(seed=3)
+    )
     assert [op.name for op in from_frame.operators] == [op.name for op in from_table.operators]
     for one, other in zip(from_frame.operators, from_table.operators, strict=True):
         assert one.pass_rate == pytest.approx(other.pass_rate, abs=0.08)
@@ -158,7 +160,7 @@ def test_an_empty_frame_gives_an_empty_result(spark, engine):
 def test_zero_and_one_conditions_are_fine(people):
     assert people.transform(qm.where()).count() == 3000
     alone = people.transform(qm.where(big))
-    assert qm.metrics(alone).mesh.sample_rows == 0, "one order needs no sample"
+    assert qm.inspect(alone).mesh.sample_rows == 0, "one order needs no sample"
     assert rows(alone) == rows(people.filter("a > 3"))
     assert rows(people.transform(qm.where("a > 3"))) == rows(people.filter("a > 3"))
 
@@ -239,7 +241,7 @@ def test_errors_can_be_counted_and_dropped(people):
     unlucky = qm.predicate(raises_on_seven, columns=["a"], name="unlucky")
     out = people.transform(qm.where(unlucky, "ok", on_error="drop"))
     assert rows(out) == rows(people.filter("a IS NOT NULL AND a <> 7 AND ok"))
-    live = qm.metrics(out).metrics
+    live = qm.inspect(out).counts
     sevens = people.filter("a = 7").count()
     assert 0 < live.errors_dropped <= sevens
 
@@ -261,20 +263,30 @@ def test_look_ups_with_several_matches_and_two_column_keys(spark, people):
     )
 
 
+def test_auto_is_no_policy_and_those_there_are_are_named(people):
+    query = qm.query("SELECT id FROM P WHERE ok AND a > 3")
+    with pytest.raises(qm.OptionError, match="unknown policy 'auto'") as told:
+        qm.run(query, {"P": people}, policy="auto")
+    assert isinstance(told.value, ValueError)
+    assert str(told.value).endswith("Known: cbr, chart, eddy, mesh, rate, single")
+
+
 @pytest.mark.parametrize(
-    ("given", "remedy"),
+    "given",
     [
-        ({"goal": qm.MostBy(60)}, "policy='rate'"),
-        ({"weights": (0.4, 0.6)}, "policy='chart'"),
-        ({"charting": qm.Charting()}, "policy='chart'"),
-        ({"routing": qm.Routing()}, "policy='cbr'"),
+        {"goal": qm.policies.MostBy(60)},
+        {"weights": (0.4, 0.6)},
+        {"charting": qm.policies.Charting()},
+        {"routing": qm.policies.Routing()},
     ],
 )
-def test_auto_is_the_mesh_and_says_whose_an_argument_is(people, given, remedy):
+def test_the_default_is_the_mesh_and_takes_no_option_of_another_policy(people, given):
     query = qm.query("SELECT id FROM P WHERE ok AND a > 3")
-    out = qm.run(query, {"P": people}, policy="auto")
+    out = qm.run(query, {"P": people})
     assert rows(out) == rows(people.filter("ok AND a > 3").select("id"))
-    assert qm.metrics(out).policy == "mesh"
-    with pytest.raises(qm.QueryMeshError) as told:
-        qm.run(query, {"P": people}, policy="auto", **given)
-    assert remedy in str(told.value)
+    assert qm.inspect(out).policy == "mesh"
+    (name,) = given
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        qm.run(query, {"P": people}, policy=qm.policies.Mesh(**given))
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        qm.run(query, {"P": people}, **given)

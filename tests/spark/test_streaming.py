@@ -7,7 +7,7 @@ from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 
 CONDITIONS = "is_even(a) AND s LIKE '%b%' AND ok"
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
-SMALL = qm.Training(sample_rows=200)
+SMALL = qm.policies.Mesh(sample_rows=200)
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def test_an_untrained_stream_learns_and_switches_without_a_restart(spark, files,
         query(),
         {"S": stream_of(spark, files)},
         checkpoint=str(tmp_path / "checkpoint"),
-        training=SMALL,
+        policy=SMALL,
     )
     assert out.isStreaming
-    live = qm.metrics(out)
+    live = qm.inspect(out)
     assert live.mesh.sample_rows == 0
     slowly = out.writeStream.foreachBatch(
         lambda batch, number: (
@@ -72,41 +72,56 @@ def test_an_untrained_stream_learns_and_switches_without_a_restart(spark, files,
     assert running.awaitTermination(120)
     plain = spark.read.parquet(str(files)).filter(PLAIN).select("id", "a", "s")
     assert results(spark, tmp_path) == as_multiset(plain.toArrow())
-    assert [version for version, _ in live.versions] == [0, 1]
+    assert [version for version, _ in live.view.versions] == [0, 1]
     assert live.mesh.sample_rows >= 200
-    by_version = {version for version, _ in live.metrics.leaf_rows}
+    by_version = {version for version, _ in live.counts.leaf_rows}
     assert by_version == {0, 1}, "some batches ran before the switch, some after"
-    assert live.metrics.rows_in == 4000
-    assert 200 <= live.metrics.profiled_rows < 1000
+    assert live.counts.rows_in == 4000
+    assert 200 <= live.counts.profiled_rows < 1000
 
 
 def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
     source = {"S": stream_of(spark, files)}
-    first = qm.run(query(), source, checkpoint=str(tmp_path / "checkpoint"), training=SMALL)
+    first = qm.run(
+        query(),
+        source,
+        checkpoint=str(tmp_path / "checkpoint"),
+        policy=SMALL,
+    )
     drained(first, tmp_path)
-    assert qm.metrics(first).wait_until_learned(30)
+    assert qm.inspect(first).wait_until_learned(30)
     more = rows_of(np.random.default_rng(9), 500)
     pq.write_table(more, files / "part-8.parquet")
     again = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=str(tmp_path / "checkpoint"))
-    live = qm.metrics(again)
+    live = qm.inspect(again)
     assert live.mesh.sample_rows >= 200
     drained(again, tmp_path)
-    assert live.metrics.rows_in == 500
-    assert {version for version, _ in live.metrics.leaf_rows} == {1}
+    assert live.counts.rows_in == 500
+    assert {version for version, _ in live.counts.leaf_rows} == {1}
     plain = spark.read.parquet(str(files)).filter(PLAIN).select("id", "a", "s")
     assert results(spark, tmp_path) == as_multiset(plain.toArrow())
 
 
 def test_a_driver_that_ended_before_it_published_profiles_again(spark, files, tmp_path):
     checkpoint = str(tmp_path / "checkpoint")
-    first = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, training=SMALL)
-    assert qm.metrics(first).mesh.sample_rows == 0
+    first = qm.run(
+        query(),
+        {"S": stream_of(spark, files)},
+        checkpoint=checkpoint,
+        policy=SMALL,
+    )
+    assert qm.inspect(first).mesh.sample_rows == 0
     (folder,) = (tmp_path / "checkpoint" / "querymesh").iterdir()
     (folder / "enough-rows-profiled").touch()
-    again = qm.run(query(), {"S": stream_of(spark, files)}, checkpoint=checkpoint, training=SMALL)
+    again = qm.run(
+        query(),
+        {"S": stream_of(spark, files)},
+        checkpoint=checkpoint,
+        policy=SMALL,
+    )
     drained(again, tmp_path)
-    assert qm.metrics(again).wait_until_learned(30)
-    assert qm.metrics(again).mesh.sample_rows >= 200
+    assert qm.inspect(again).wait_until_learned(30)
+    assert qm.inspect(again).mesh.sample_rows >= 200
 
 
 def test_a_checkpoint_that_cannot_hold_meshes_is_refused(spark, files):

@@ -122,6 +122,7 @@ def _big(text: str) -> str:
 
 
 def _substring(s: str, position: str, length: str = "2147483647") -> str:
+    position, length = (f"TRY_CAST({x} AS INTEGER)::BIGINT" for x in (position, length))
     start = f"(CASE WHEN {position} > 0 THEN {position} - 1 WHEN {position} < 0 "
     start += f"THEN length({s}) + {position} ELSE 0 END)"
     end = f"({start}::HUGEINT + {length})"
@@ -189,6 +190,8 @@ _SPECIAL = {
     "rlike": "regexp_matches({}, {})".format,
     "startswith": "starts_with({}, {})".format,
     "endswith": "ends_with({}, {})".format,
+    # DuckDB maps ß to the capital ẞ; Unicode's full mapping, and so Java's, is SS.
+    "upper": "replace(upper({}), 'ẞ', 'SS')".format,
     "concat": _infix("||"),
     "trim": "trim({}, ' ')".format,
     "ltrim": "ltrim({}, ' ')".format,

@@ -312,8 +312,8 @@ def random_route(draw, after):
 ROUTING = {
     "by_cost": [True, False],
     "chunk": [1, 7, 1000],
-    "apart": [True, False],
-    "together": [False, True],
+    "split_if_cheaper": [True, False],
+    "one_route_per_chunk": [False, True],
     "probability": [0.06, 0.5, 0.9],
     "sample": [2, 10, 150],
     "partitions": [2, 24],
@@ -332,7 +332,7 @@ ROUTING = {
 def routings():
     """Any of them together."""
     chosen = {name: st.sampled_from(values) for name, values in ROUTING.items()}
-    return st.fixed_dictionaries(chosen).map(lambda settings: qm.Routing(**settings))
+    return st.fixed_dictionaries(chosen).map(lambda settings: qm.policies.Routing(**settings))
 
 
 def in_batches(table: pa.Table, size: int):

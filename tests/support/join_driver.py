@@ -128,8 +128,8 @@ def main(folder: Path, settings: dict) -> None:
         inputs(spark, folder),
         shards=2,
         checkpoint=str(folder / "checkpoint"),
-        delay=f"{DELAY_MS} milliseconds",
-        training=qm.Training(sample_rows=400),
+        watermark=f"{DELAY_MS} milliseconds",
+        policy=qm.policies.Mesh(sample_rows=400),
     )
     (folder / "out").mkdir(exist_ok=True)
     running = (

@@ -84,10 +84,10 @@ class Ran:
     """A run to the end of the files."""
 
     def __init__(self, feed: Feed, sql: str, checkpoint: Path, sink=None, **how) -> None:
-        how = {"shards": 2, "delay": "0 seconds", **how}
+        how = {"shards": 2, "watermark": "0 seconds", **how}
         asked = qm.query(sql, time="ts", functions=how.pop("functions", None))
         self.out = qm.run(asked, feed.streams(), checkpoint=str(checkpoint), **how)
-        self.live = qm.metrics(self.out)
+        self.live = qm.inspect(self.out)
         self.tables: dict[int, pa.Table] = {}
         self.sink = sink
         self.query = to_end(self.out.writeStream.foreachBatch(self._keep), checkpoint)

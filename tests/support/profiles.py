@@ -44,7 +44,26 @@ def three_classes(rows=1500, seed=0, opposite=True) -> Profile:
 
 
 @st.composite
+def profiles_with_kinds(draw, most_operators=4, most_rows=400) -> Profile:
+    """Tuples of up to four kinds, each with pass rates of its own, so that a mesh may pay.
+
+    The kind stands in the column "kind"; "noise" tells nothing.
+    """
+    operators = draw(st.sampled_from(range(2, most_operators + 1)))
+    kinds = draw(st.sampled_from([2, 3, 4]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = rng.integers(0, kinds, draw(st.sampled_from([60, 200, most_rows])))
+    rates = rng.choice([0.05, 0.5, 0.95], (kinds, operators))
+    outcomes = rng.binomial(1, rates[kind])
+    sample = pa.table(
+        {"kind": pa.array(np.array(list("abcd"))[kind]), "noise": rng.normal(size=len(kind))}
+    )
+    return profile_of(outcomes, rng.uniform(5, 20, operators), sample=sample)
+
+
+@st.composite
 def random_profiles(draw, most_operators=4, most_rows=12) -> Profile:
+    """Any outcomes, costs and precedence. The only column is constant: no mesh is ever found."""
     operators = draw(st.integers(1, most_operators))
     rows = draw(st.integers(1, most_rows))
     outcomes = draw(hnp.arrays(np.int64, (rows, operators), elements=st.integers(0, 3)))

@@ -174,3 +174,82 @@ def expressions(depth: int) -> dict[str, st.SearchStrategy[Expr]]:
 def any_expression(depth: int = 2) -> st.SearchStrategy[Expr]:
     """An expression of any kind."""
     return st.one_of([st.one_of(list(expressions(d).values())) for d in range(1, depth + 1)])
+
+
+_COLUMNS = {"boolean": "bc", "integer": "ik", "float": "xy", "string": "su", "date": "de"}
+_COLUMNS["moment"] = "tv"
+_CONSTANTS: dict[str, list[object]] = {
+    "boolean": [None, True, False],
+    "integer": [None, 0, 1, -1, 2**63 - 1, -(2**63)],
+    "float": [None, 0.0, -0.0, 2.5, NAN, -INFINITY],
+    "string": [None, "", "a", "é", "a%b"],
+    "date": [None, dt.date(2024, 2, 29), dt.date(1970, 1, 1)],
+    "moment": [
+        None,
+        dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(2024, 2, 29, 23, 59, 59, 999999, dt.UTC),
+    ],
+}
+_ANY = tuple(_COLUMNS)
+_TAKES: dict[str, tuple[tuple[str, ...], ...]] = {
+    **{name: tuple((k, k) for k in _ANY) for name in ("=", "<>", "<", "<=", ">", ">=", "<=>")},
+    **{name: tuple((k, k) for k in _ANY) for name in ("greatest", "least", "nullif", "coalesce")},
+    **dict.fromkeys(("and", "or"), (("boolean", "boolean"), ("boolean",) * 3)),
+    **dict.fromkeys("+-*/%", (("integer",) * 2, ("integer", "float"), ("float",) * 2)),
+    **dict.fromkeys(("floor", "ceil", "round", "sqrt", "sign"), (("integer",), ("float",))),
+    **dict.fromkeys(("negative", "abs", "isnan"), (("integer",), ("float",))),
+    **dict.fromkeys(("lower", "upper", "trim", "ltrim", "rtrim", "length"), (("string",),)),
+    **dict.fromkeys(("contains", "startswith", "endswith"), (("string",) * 2,)),
+    **dict.fromkeys(("year", "month", "day"), (("date",), ("moment",))),
+    **dict.fromkeys(("hour", "minute", "second"), (("moment",),)),
+    **{name: tuple((k,) for k in _ANY) for name in ("is null", "is not null")},
+    "not": (("boolean",),),
+    "div": (("integer",) * 2,),
+    "in": tuple((k,) * 3 for k in _ANY),
+    "between": tuple((k,) * 3 for k in _ANY),
+    "if": tuple(("boolean", k, k) for k in _ANY),
+    "case": tuple(c for k in _ANY for c in (("boolean", k), ("boolean", k, "boolean", k, k))),
+    "replace": (("string",) * 3,),
+    "concat": (("string",) * 2, ("string",) * 3),
+    "substring": (("string", "integer"), ("string", "integer", "integer")),
+}
+
+
+def calls_by_function() -> dict[str, list[Expr]]:
+    """Calls of every function that the engines agree on to the last bit, by its name.
+
+    Each argument is a column or a constant, in every mixture: kernels have ways of their own for
+    constants.
+    """
+    calls = {
+        name: [Call(name, args) for kinds in signatures for args in _mixtures(kinds)]
+        for name, signatures in _TAKES.items()
+    }
+    s = Column(None, "s")
+    for name, patterns in (("like", PATTERNS), ("ilike", PATTERNS), ("rlike", REGEXES)):
+        calls[name] = [Call(name, (s, Literal(pattern))) for pattern in patterns]
+    return calls
+
+
+def _mixtures(kinds: tuple[str, ...]) -> list[tuple[Expr, ...]]:
+    """Columns alone; one constant among columns; one column among constants."""
+    columns = [Column(None, _COLUMNS[kind][i % 2]) for i, kind in enumerate(kinds)]
+    found: list[tuple[Expr, ...]] = [tuple(columns)]
+    for i, kind in enumerate(kinds):
+        for value in _CONSTANTS[kind]:
+            found.append((*columns[:i], Literal(value), *columns[i + 1 :]))
+        for constant in range(3 if len(kinds) > 1 else 0):
+            others = [Literal(_CONSTANTS[k][(constant + j) % 2 + 1]) for j, k in enumerate(kinds)]
+            found.append((*others[:i], columns[i], *others[i + 1 :]))
+    return found
+
+
+def casts() -> list[Expr]:
+    """Every cast of every kind of column."""
+    sources = {
+        **dict.fromkeys(("bigint", "int", "double"), "bikxs"),
+        "string": "bikds",
+        "boolean": "biks",
+        "date": "dt",
+    }
+    return [Cast(Column(None, name), target) for target, names in sources.items() for name in names]

@@ -6,10 +6,10 @@ import math
 import random
 from collections.abc import Mapping
 
+from querymesh.cost.plan_tree import PlanTree, Source, plan_text
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.join_plans import plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, Tree, text
 
 SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
 MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
@@ -51,8 +51,8 @@ def paper_query(delays_s: Mapping[str, float], handling_s: float = HANDLING_S) -
     return RateQuery(streams, joined, costs=JoinCosts(hash_s=handling_s))
 
 
-def by_text(query: RateQuery) -> dict[str, Tree]:
-    return {text(tree): tree for tree in plans(query)}
+def by_text(query: RateQuery) -> dict[str, PlanTree]:
+    return {plan_text(tree): tree for tree in plans(query)}
 
 
 def graph(count: int, edges: list[tuple[int, int]]) -> RateQuery:

@@ -6,7 +6,8 @@ import for a second or two.
 
 from pyspark import daemon
 
-import querymesh.spark.joins.join_task  # noqa: F401
+import querymesh.runtime.task.join_task
+import querymesh.spark.reporting  # noqa: F401
 from querymesh.index.kernels import kernels  # noqa: F401
 from querymesh.index.kernels.compiled import compile_all
 

@@ -90,13 +90,13 @@ def stream(
     was trained when each took 10.
     """
     rng = np.random.default_rng(seed)
-    how, training = adaptation or Adaptation(), Training(seed=seed)
+    adaptation, training = adaptation or Adaptation(), Training(seed=seed)
     if mesh is None:
         known_us = np.full(regimes[0].shape[1], 1.0 if cost_us is None else 10.0)
         sample = tuples(rng, 1500, regimes[0], known_us)
         mesh = train_mesh(QUERY, sample, OVERHEADS, training, policy)
     measured = [cost_us is not None] * len(mesh.operators)
-    watch = Watch(mesh, OVERHEADS, training, how, policy, measured)
+    watch = Watch(mesh, OVERHEADS, training, adaptation, policy, measured)
     course = Course(mesh)
     for batch in range(batches):
         passes = regimes[batch * len(regimes) // batches]
@@ -110,7 +110,7 @@ def stream(
         sampled = profile.take(np.sort(rng.choice(rows, wanted, replace=False)))
         course.evaluations += by_operator.sum()
         course.profile_evaluations += wanted * profile.operators
-        course.overspent |= course.profile_evaluations > how.budget * course.evaluations
+        course.overspent |= course.profile_evaluations > adaptation.budget * course.evaluations
         course.of_oracle.append(by_operator.sum() / oracle_evaluations(profile, passes))
         profiled = np.full(profile.operators, float(wanted))
         watch.observe(

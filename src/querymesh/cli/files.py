@@ -20,6 +20,7 @@ from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.optimize.shards.join_shards import join_cube, shard_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
+from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.inputs import bind_inputs
 
@@ -28,7 +29,7 @@ _OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
 
 
 def split_inputs(given: Iterable[str]) -> dict[str, str]:
-    """`Name=path` pairs, each name once."""
+    """The paths of `Name=path` pairs by name; each name may be given once."""
     paths: dict[str, str] = {}
     for text in given:
         name, equals, path = text.partition("=")
@@ -46,9 +47,20 @@ def read_file(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format(style).options(**_OPTIONS.get(style, {})).load(path)
 
 
-def stream_names(query: Query, data: Mapping[str, DataFrame]) -> set[str]:
+def read_files(spark: SparkSession, paths: Mapping[str, str]) -> dict[str, DataFrame]:
+    """Each file of `Name=path` pairs as a DataFrame, under its name."""
+    return {name: read_file(spark, path) for name, path in paths.items()}
+
+
+def read_query(path: Path, functions: str | None, time: str | None) -> Query:
+    """The query of a file with SQL, with the predicates of a module and the column of time."""
+    text = path.read_text(encoding="utf-8").strip().rstrip(";")
+    return query(text, time=time, functions=load_functions(functions))
+
+
+def stream_names(asked: Query, data: Mapping[str, DataFrame]) -> set[str]:
     """The relations that are streams, in lower case: those of a join, or the one source."""
-    bound, _ = bind_inputs(query, data)
+    bound, _ = bind_inputs(asked, data)
     if isinstance(bound, JoinQuery):
         return {stream.name.lower() for stream in bound.streams}
     return {bound.source.name.lower()}

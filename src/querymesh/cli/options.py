@@ -4,22 +4,93 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import querymesh as qm
+from querymesh.errors import OptionError
+from querymesh.optimize.train.training import Training
+
+
+class Policy(StrEnum):
+    """The names of the policies: who decides the route."""
+
+    mesh = "mesh"
+    single = "single"
+    eddy = "eddy"
+    cbr = "cbr"
+    rate = "rate"
+    chart = "chart"
+
+
+class Engine(StrEnum):
+    """The names of the engines: Catalyst (native), our own fabric, or the one that suits."""
+
+    auto = "auto"
+    native = "native"
+    fabric = "fabric"
+
+
 QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
+Inputs = Annotated[list[str], typer.Option("--input", help="Name=path, for each relation")]
+Samples = Annotated[list[str], typer.Option("--sample", help="Name=path, for each relation")]
 Functions = Annotated[
     str | None, typer.Option(help="a module or file.py with the predicates the query calls")
 ]
 Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
+Shards = Annotated[int | None, typer.Option(min=1, help="of a join of streams")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
 
+# Of `explain`.
+MeshPage = Annotated[Path | None, typer.Option(help="also write a page with plots")]
+SaveMesh = Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")]
 
+# Of `run`.
+Output = Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")]
+PolicyName = Annotated[
+    Policy,
+    typer.Option(
+        help="a mesh, the best single order, or decided tuple by tuple: by overall "
+        "selectivity (eddy) or by content (cbr); joins of windowed streams also round by "
+        "round: by output rates (rate), or by rate and memory (chart)"
+    ),
+]
+EngineName = Annotated[Engine, typer.Option(help="what runs it")]
+Checkpoint = Annotated[Path | None, typer.Option(help="of the stream")]
+MeshFile = Annotated[Path | None, typer.Option(help="a saved mesh to run with")]
+Stream = Annotated[bool, typer.Option("--stream", help="read streams from directories of files")]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="go on as files arrive, until Ctrl-C; with --stream")
+]
+FilesPerBatch = Annotated[
+    int | None, typer.Option("--files-per-batch", min=1, help="of each stream")
+]
+Watermark = Annotated[str, typer.Option(help="how late tuples may come")]
+IdleTimeout = Annotated[str, typer.Option(help="a stream silent for longer holds up no other")]
+Index = Annotated[
+    str, typer.Option(help="how join states are searched: hash, bitmap, amri or auto")
+]
+Goal = Annotated[
+    str | None, typer.Option(help="of policy rate: 'most by 60s', 'first 1000' or 'last'")
+]
+Weights = Annotated[
+    str | None, typer.Option(help="of policy chart: of the output rate and of memory, as 0.4,0.6")
+]
+StreamSamples = Annotated[
+    list[str] | None,
+    typer.Option("--sample", help="of a join of streams: Name=path, for each, to learn from"),
+]
+PlanPage = Annotated[
+    Path | None,
+    typer.Option(help="of policies rate and chart: also write what was planned as a page"),
+]
+Adapt = Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")]
+
+# Of training.
 Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
 Search = Annotated[
-    str | None,
-    typer.Option(help="iterative-improvement, simulated-annealing or optimal"),
+    str | None, typer.Option(help="iterative-improvement, simulated-annealing or optimal")
 ]
 Start = Annotated[
     str | None,
@@ -34,21 +105,50 @@ Accuracy = Annotated[
 Seed = Annotated[int, typer.Option(help="of the sample and the search")]
 
 
-class Policy(StrEnum):
-    """Who decides the route."""
+def training_from(
+    preset: str | None,
+    search: str | None,
+    start: str | None,
+    tolerance: float | None,
+    accuracy: float | None,
+    seed: int,
+) -> Training:
+    """The training asked for on the command line; what was not said is the default."""
+    given = {"search": search, "start": start, "tolerance": tolerance, "accuracy": accuracy}
+    said: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if preset is None:
+        return Training(seed=seed, **said)
+    return Training.preset(preset, seed=seed, **said)
 
-    auto = "auto"
-    mesh = "mesh"
-    single = "single"
-    eddy = "eddy"
-    cbr = "cbr"
-    rate = "rate"
-    chart = "chart"
 
+def policy_from(
+    policy: Policy, training: Training, adapt: bool, goal: str | None, weights: str | None
+) -> qm.policies.Policy:
+    """The policy asked for, with the options that are its own."""
+    for name, given, owner in (("goal", goal, Policy.rate), ("weights", weights, Policy.chart)):
+        if given is not None and policy is not owner:
+            raise OptionError(
+                f"--{name} is of policy {owner.value}, and the policy is {policy.value}: give "
+                f"--policy {owner.value}, or leave --{name} out"
+            )
+    planned: dict[str, Any] = {"sample_rows": training.sample_rows, "seed": training.seed}
+    if not adapt:
+        planned["budget"] = 0.0
+    match policy:
+        case Policy.mesh:
+            return qm.policies.Mesh(training=training, adapt=adapt)
+        case Policy.single:
+            return qm.policies.Single(training=training, adapt=adapt)
+        case Policy.eddy:
+            return qm.policies.Eddy(seed=training.seed)
+        case Policy.cbr:
+            return qm.policies.Cbr(seed=training.seed)
+        case Policy.rate:
+            from querymesh.optimize.rate.goals import goal_from
 
-class Engine(StrEnum):
-    """What runs it."""
+            return qm.policies.Rate(goal=None if goal is None else goal_from(goal), **planned)
+        case Policy.chart:
+            from querymesh.optimize.chart.charting import weights_from
 
-    auto = "auto"
-    native = "native"
-    fabric = "fabric"
+            chosen = None if weights is None else weights_from(weights)
+            return qm.policies.Chart(weights=chosen, **planned)

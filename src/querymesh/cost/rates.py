@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.errors import QueryError, did_you_mean
+from querymesh.errors import QueryError, QueryMeshError, did_you_mean
 
 Amount = TypeVar("Amount", float, npt.NDArray[np.float64])
 """A number, or an array of them over time."""
@@ -63,27 +63,40 @@ class JoinCosts:
     handling_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.algorithm not in _ROW_S:
+        if self.algorithm not in _ROW_AND_PAIR_S:
             raise QueryError(
                 f"no join algorithm is called {self.algorithm!r}; "
-                + did_you_mean(self.algorithm, _ROW_S)
+                + did_you_mean(self.algorithm, _ROW_AND_PAIR_S)
             )
         for each in fields(self)[1:]:
             check_cost(getattr(self, each.name), f"{each.name} of a join")
 
     def arrival_s(self, partner_rows: Amount) -> Amount:
         """C_l or C_r: the cost of one row when the other side holds so many."""
-        row_s, pair_s = self.row_and_pair_s
-        return row_s + pair_s * partner_rows
+        return self.row_s[0] + self.pair_s * partner_rows
 
     @property
-    def row_and_pair_s(self) -> tuple[float, float]:
-        """What is paid for each row, and what for each row it is compared with."""
-        row_s, pair_s = _ROW_S[self.algorithm](self)
-        return row_s + self.handling_s, pair_s
+    def row_s(self) -> tuple[float, float]:
+        """What is paid for a row from the left, and from the right, before it is compared."""
+        row_s = _ROW_AND_PAIR_S[self.algorithm](self)[0] + self.handling_s
+        return row_s, row_s
+
+    @property
+    def pair_s(self) -> float:
+        """What is paid for each row that an arriving one is compared with."""
+        return _ROW_AND_PAIR_S[self.algorithm](self)[1]
+
+    def busy(self, left: Amount, right: Amount, lefts: Amount, rights: Amount) -> Amount:
+        """r_l · C_l + r_r · C_r: seconds of work that a second brings at these rates, when the
+        sides hold so many rows."""
+        return left * self.arrival_s(rights) + right * self.arrival_s(lefts)
+
+    def work_s(self, lefts: Amount, rights: Amount, pairs: Amount) -> Amount:
+        """The seconds that so many rows from either side and so many pairs of them take."""
+        return self.row_s[0] * (lefts + rights) + self.pair_s * pairs
 
 
-_ROW_S: Mapping[str, Callable[[JoinCosts], tuple[float, float]]] = {
+_ROW_AND_PAIR_S: Mapping[str, Callable[[JoinCosts], tuple[float, float]]] = {
     "nested loops": lambda costs: (costs.move_s, costs.comp_s),
     "symmetric hash": lambda costs: (costs.move_s + costs.hash_s + costs.probe_s, 0.0),
 }
@@ -91,6 +104,57 @@ _ROW_S: Mapping[str, Callable[[JoinCosts], tuple[float, float]]] = {
 
 FREE = JoinCosts()
 """A join that takes no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TupleRates:
+    """What a join takes for one arriving row as OM § 3 has it: the tuples a second that it can
+    process from its left, 1 / C_L, and from its right."""
+
+    left_tpr: float
+    right_tpr: float
+
+    def __post_init__(self) -> None:
+        check_tpr("join", self.left_tpr)
+        check_tpr("join", self.right_tpr)
+
+    @property
+    def row_s(self) -> tuple[float, float]:
+        """What is paid for a row from the left, and from the right."""
+        return 1 / self.left_tpr, 1 / self.right_tpr
+
+    @property
+    def pair_s(self) -> float:
+        """A row takes the same however many it meets."""
+        return 0.0
+
+    def busy(self, left: Amount, right: Amount, lefts: Amount, rights: Amount) -> Amount:
+        """C_L · λ_L + C_R · λ_R: seconds of work that a second brings at these rates."""
+        return left / self.left_tpr + right / self.right_tpr
+
+    def work_s(self, lefts: Amount, rights: Amount, pairs: Amount) -> Amount:
+        """The seconds that so many rows from either side take."""
+        return lefts / self.left_tpr + rights / self.right_tpr
+
+
+ArrivalCosts = JoinCosts | TupleRates
+
+
+def check_tpr(what: str, tpr: float) -> None:
+    """A processing rate is finite and above 0."""
+    if not (math.isfinite(tpr) and tpr > 0):
+        raise QueryMeshError(f"a {what} processes more than 0 tuples a second, not {tpr}")
+
+
+def cost_at(what: str, tpr: float) -> float:
+    """The seconds that a row takes of an operator that processes so many in a second."""
+    check_tpr(what, tpr)
+    return 1 / tpr
+
+
+def tpr_at(cost_s: float) -> float:
+    """OM's tuple processing rate of an operator of which a row takes so long."""
+    return 1 / cost_s if cost_s else math.inf
 
 
 def projection_rate(rate: float, cost_s: float) -> float:
@@ -119,7 +183,7 @@ def join_rate(
     right: float,
     selectivity: float,
     at_s: float,
-    costs: JoinCosts,
+    costs: ArrivalCosts,
     windows_s: tuple[float, float] = (math.inf, math.inf),
 ) -> float:
     """Eq. 2, with the costs of Table 3 as they are at time t.
@@ -134,8 +198,7 @@ def join_rate(
     """
     check_selectivity(selectivity, "a join")
     held_left_s, held_right_s = (min(at_s, window_s) for window_s in windows_s)
-    work = left * costs.arrival_s(right * held_right_s)
-    work += right * costs.arrival_s(left * held_left_s)
+    work = costs.busy(left, right, left * held_left_s, right * held_right_s)
     held_s = (held_left_s + held_right_s) / 2
     return selectivity * left * right * held_s / max(1.0, work)
 
@@ -144,7 +207,7 @@ def product_rate(
     left: float,
     right: float,
     at_s: float,
-    costs: JoinCosts,
+    costs: ArrivalCosts,
     windows_s: tuple[float, float] = (math.inf, math.inf),
 ) -> float:
     """§ 3.3: a Cartesian product is a join of selectivity 1."""

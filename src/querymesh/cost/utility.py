@@ -39,14 +39,22 @@ import numpy as np
 from querymesh.arrays import Floats
 from querymesh.cost.plan_tree import (
     Aggregate,
-    Arrivals,
     Join,
-    Plan,
-    Projection,
-    Selection,
-    streams_of,
+    PlanTree,
+    Project,
+    Select,
+    Selectivity,
+    Source,
+    sources_of,
 )
-from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError, did_you_mean
+from querymesh.cost.rates import tpr_at
+from querymesh.errors import (
+    OptionError,
+    QueryMeshError,
+    TrainingError,
+    UnsupportedError,
+    did_you_mean,
+)
 
 Value = float | Floats
 
@@ -61,23 +69,26 @@ class Weights:
     def __post_init__(self) -> None:
         for name, weight in (("rate", self.rate), ("memory", self.memory)):
             if not (math.isfinite(weight) and weight >= 0):
-                raise QueryMeshError(
+                raise OptionError(
                     f"the weight of {name} must be a finite number from 0 on, not {weight}"
                 )
         if self.rate == self.memory == 0:
-            raise QueryMeshError(
+            raise OptionError(
                 "the weights of rate and memory are both 0, and every plan would cost the same: "
                 "give at least one of them, such as the paper's Weights(rate=0.4, memory=0.6)"
             )
 
 
 DEFAULT_WEIGHTS = Weights(rate=0.4, memory=0.6)
-"""Of § 5.1."""
+"""The paper's, § 5.1."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What costs are estimated from: tuples a second by stream, selectivities by predicate, W."""
+    """What costs are estimated from: tuples a second by stream, selectivities by predicate, W.
+
+    A plan may have figures of its own; those given here take their place.
+    """
 
     rates: Mapping[str, Value]
     selectivities: Mapping[str, Value]
@@ -96,14 +107,18 @@ class Statistics:
                         f"the {what} of {name} must be finite and from 0 on, not {value}"
                     )
 
-    def rate(self, stream: str) -> Floats:
+    def rate(self, stream: Source) -> Floats:
         """λ of a stream."""
-        return _known("arrival rate", stream, self.rates)
+        if stream.rate is not None and stream.name not in self.rates:
+            return np.asarray(stream.rate, np.float64)
+        return _known("arrival rate", stream.name, self.rates)
 
-    def selectivity(self, predicates: tuple[str, ...]) -> Floats:
-        """The share of tuples, or of pairs, for which all hold, as if independent."""
+    def share(self, selectivity: Selectivity) -> Floats:
+        """The share of tuples, or of pairs, for which all predicates hold, as if independent."""
+        if not isinstance(selectivity, tuple):
+            return np.asarray(selectivity, np.float64)
         share = np.ones(())
-        for name in predicates:
+        for name in selectivity:
             share = share * _known("selectivity", name, self.selectivities)
         return share
 
@@ -120,7 +135,7 @@ def _known(what: str, name: str, known: Mapping[str, Value]) -> Floats:
 class OperatorCost(NamedTuple):
     """One operator's c_r, c_inp and c_int of § 4.1."""
 
-    operator: Plan
+    operator: PlanTree
     rate: Floats
     input_buffer: Floats
     queue: Floats
@@ -152,7 +167,7 @@ def utility(costs: Costs, weights: Weights) -> Floats:
     return np.asarray(utils, np.float64)
 
 
-def plan_costs(plan: Plan, statistics: Statistics) -> Costs:
+def plan_costs(plan: PlanTree, statistics: Statistics) -> Costs:
     """C_r and C_m of a plan as § 4.1 has them."""
     operators = operator_costs(plan, statistics)
     if not operators:
@@ -163,7 +178,7 @@ def plan_costs(plan: Plan, statistics: Statistics) -> Costs:
     return Costs(operators[0].rate, memory)
 
 
-def sustained_costs(plan: Plan, statistics: Statistics) -> Costs:
+def sustained_costs(plan: PlanTree, statistics: Statistics) -> Costs:
     """C_r and C_m of § 4.1 with joins' results by the second that passes, not by that of work."""
     operators = operator_costs(plan, statistics, least_busy=1.0)
     if not operators:
@@ -172,7 +187,7 @@ def sustained_costs(plan: Plan, statistics: Statistics) -> Costs:
 
 
 def operator_costs(
-    plan: Plan, statistics: Statistics, least_busy: float = 0.0
+    plan: PlanTree, statistics: Statistics, least_busy: float = 0.0
 ) -> list[OperatorCost]:
     """What each operator costs, breadth first: the root is the first, as § 4.1 counts.
 
@@ -192,40 +207,50 @@ class _Flow(NamedTuple):
 
 
 def _flow(
-    plan: Plan,
+    plan: PlanTree,
     statistics: Statistics,
     depth: int,
     seen: list[tuple[int, OperatorCost]],
     least_busy: float = 0.0,
 ) -> _Flow:
     window_s = statistics.window_s
-    if isinstance(plan, Arrivals):
-        return _Flow(statistics.rate(plan.stream), 1.0, 1)
-    if isinstance(plan, Join):
-        left = _flow(plan.left, statistics, depth + 1, seen, least_busy)
-        right = _flow(plan.right, statistics, depth + 1, seen, least_busy)
-        busy = left.rate / plan.left_tpr + right.rate / plan.right_tpr
-        pairs = left.rate * right.rate * window_s
-        share = statistics.selectivity(plan.predicates)
-        rate = share * _divided(pairs, np.maximum(busy, least_busy))
-        streams = left.streams + right.streams
-        width = (left.width * left.streams + right.width * right.streams) / streams
-        arriving = (left.rate * left.width + right.rate * right.width) / 2
-        waiting = arriving * window_s * busy / 2
-        flow = _Flow(rate, width, streams)
-    else:
-        below = _flow(plan.of, statistics, depth + 1, seen, least_busy)
-        waiting = below.rate * below.width * below.rate * window_s / plan.tpr
-        if isinstance(plan, Selection):
-            flow = below._replace(rate=below.rate * statistics.selectivity(plan.predicates))
-        elif isinstance(plan, Projection):
-            flow = below._replace(width=below.width * plan.keeps)
-        else:
-            per_second = np.asarray(plan.tpr, np.float64)
-            flow = below._replace(rate=_divided(per_second, below.rate * window_s))
+    match plan:
+        case Source():
+            return _Flow(statistics.rate(plan), 1.0, 1)
+        case Join():
+            left = _flow(plan.left, statistics, depth + 1, seen, least_busy)
+            right = _flow(plan.right, statistics, depth + 1, seen, least_busy)
+            busy = plan.costs.busy(
+                left.rate, right.rate, left.rate * window_s, right.rate * window_s
+            )
+            pairs = left.rate * right.rate * window_s
+            rate = statistics.share(plan.selectivity) * _divided(
+                pairs, np.maximum(busy, least_busy)
+            )
+            streams = left.streams + right.streams
+            width = (left.width * left.streams + right.width * right.streams) / streams
+            arriving = (left.rate * left.width + right.rate * right.width) / 2
+            waiting = arriving * window_s * busy / 2
+            flow = _Flow(rate, width, streams)
+        case Select() | Project() | Aggregate():
+            below = _flow(plan.child, statistics, depth + 1, seen, least_busy)
+            waiting = below.rate * below.width * below.rate * window_s / tpr_at(plan.cost_s)
+            flow = _flow_of_one(plan, below, statistics)
     queue = flow.rate * flow.width * window_s
     seen.append((depth, OperatorCost(plan, flow.rate, waiting, queue)))
     return flow
+
+
+def _flow_of_one(plan: Select | Project | Aggregate, below: _Flow, statistics: Statistics) -> _Flow:
+    """What leaves an operator of one input."""
+    match plan:
+        case Select():
+            return below._replace(rate=below.rate * statistics.share(plan.selectivity))
+        case Project():
+            return below._replace(width=below.width * plan.keeps)
+        case Aggregate():
+            per_second = np.asarray(tpr_at(plan.cost_s), np.float64)
+            return below._replace(rate=_divided(per_second, below.rate * statistics.window_s))
 
 
 def _divided(dividend: Floats, divisor: Floats) -> Floats:
@@ -237,7 +262,7 @@ def _divided(dividend: Floats, divisor: Floats) -> Floats:
     return out
 
 
-def capped_costs(plan: Plan, statistics: Statistics) -> Costs:
+def capped_costs(plan: PlanTree, statistics: Statistics) -> Costs:
     """C_r and C_m as the example of § 3.2 reckons, for selections and projections of one stream.
 
     Its numbers do not follow from § 4.1. They do if an operator takes in at most tpr tuples a
@@ -245,29 +270,31 @@ def capped_costs(plan: Plan, statistics: Statistics) -> Costs:
     none too slow: C_m = λ · W + Σ sel · λ · W. Other than § 4.1 this tells plans apart that the
     stream overloads.
     """
-    if isinstance(plan, Arrivals):
-        rate = statistics.rate(plan.stream)
+    if isinstance(plan, Source):
+        rate = statistics.rate(plan)
         return Costs(rate, rate * statistics.window_s)
     if isinstance(plan, Join | Aggregate):
         raise UnsupportedError(
             f"§ 3.2 of OM reckons selections and projections only, not {type(plan).__name__}: "
             "plan_costs knows all operators"
         )
-    below = capped_costs(plan.of, statistics)
-    share = statistics.selectivity(_predicates(plan))
-    left = statistics.selectivity(_all_predicates(plan)) * statistics.rate(next(streams_of(plan)))
+    below = capped_costs(plan.child, statistics)
+    share = _share(plan, statistics)
+    left = _share_of_all(plan, statistics) * statistics.rate(next(sources_of(plan)))
     return Costs(
-        np.minimum(below.rate, plan.tpr) * share, below.memory + left * statistics.window_s
+        np.minimum(below.rate, tpr_at(plan.cost_s)) * share,
+        below.memory + left * statistics.window_s,
     )
 
 
-def _predicates(plan: Plan) -> tuple[str, ...]:
-    return plan.predicates if isinstance(plan, Selection) else ()
+def _share(plan: PlanTree, statistics: Statistics) -> Floats:
+    return statistics.share(plan.selectivity) if isinstance(plan, Select) else np.ones(())
 
 
-def _all_predicates(plan: Plan) -> tuple[str, ...]:
-    below: tuple[str, ...] = ()
-    while isinstance(plan, Selection | Projection):
-        below += _predicates(plan)
-        plan = plan.of
-    return below
+def _share_of_all(plan: PlanTree, statistics: Statistics) -> Floats:
+    """The share that an operator and those below it let through."""
+    share = np.ones(())
+    while isinstance(plan, Select | Project):
+        share = share * _share(plan, statistics)
+        plan = plan.child
+    return share

@@ -23,7 +23,9 @@ from querymesh.demo import market
 from querymesh.demo.predicates import ROW_TESTS, RowTest
 from querymesh.mesh.mesh import Mesh
 from querymesh.report.comparison import Comparison, Contender
-from querymesh.runtime.run import LiveRun, metrics
+from querymesh.runtime.run import Run
+from querymesh.spark.context import counter
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 
 FILES = 4
@@ -97,17 +99,17 @@ def _fabric_entries(mesh: Mesh, inputs: Mapping[str, DataFrame]) -> list[Entry]:
         ("single", "best single order", "the same fabric and operators, one route"),
     ):
         frame = run(mesh, dict(inputs), policy=policy)
-        live = metrics(frame)
+        live = inspect(frame)
         entries.append(Entry(name, how, frame, partial(_predicate_evaluations, live)))
     return entries
 
 
-def _predicate_evaluations(live: LiveRun) -> int:
+def _predicate_evaluations(live: Run) -> int:
     """Evaluations of the Python predicates alone: what all contenders can be asked for."""
-    done = live.metrics.by_operator()
+    done = live.counts.by_operator()
     return sum(
         done[index].evaluations
-        for index, operator in enumerate(live.mesh.operators, 1)
+        for index, operator in enumerate(live.view.mesh.operators, 1)
         if index in done and operator.name in ROW_TESTS
     )
 
@@ -119,9 +121,9 @@ def _spark_entries(mesh: Mesh, inputs: Mapping[str, DataFrame]) -> list[Entry]:
         (False, "plain Spark", "Arrow UDFs and broadcast joins, in the best single order"),
         (True, "plain Spark, order forced", "the same, UDFs declared non-deterministic"),
     ):
-        counter = inputs["Stock"].sparkSession.sparkContext.accumulator(0)
-        frame = _plain(order, inputs, counter, pinned)
-        entries.append(Entry(name, how, frame, partial(_counted, counter)))
+        calls = counter(inputs["Stock"].sparkSession)
+        frame = _plain(order, inputs, calls, pinned)
+        entries.append(Entry(name, how, frame, partial(_counted, calls)))
     return entries
 
 

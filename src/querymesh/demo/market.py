@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.demo.predicates import BAD_WORDS, GOOD_WORDS
+from querymesh.spark.context import SentTables, parallelism
 
 SQL = """SELECT s.company_name, s.symbol, s.price, news.headline, research.analyst
 FROM Stock s, News news, StreetResearch research
@@ -74,7 +75,7 @@ TICK_DDL = ", ".join(f"{f.name} {'double' if f.name == 'price' else 'string'}" f
 
 
 def ticks(rows: int, seed: int) -> pa.Table:
-    """So many ticks."""
+    """A table of so many ticks."""
     rng = np.random.default_rng(seed)
     names = list(SECTORS)
     weights = [temper.weight for temper in SECTORS.values()]
@@ -126,18 +127,19 @@ def research(seed: int) -> pa.Table:
 
 def tick_stream(spark: SparkSession, rows_per_batch: int, seed: int) -> DataFrame:
     """Ticks as a stream: Spark's deterministic micro-batch source picks from a pool of ticks."""
-    pool = spark.sparkContext.broadcast(ticks(POOL, seed).to_batches()[0])
+    sent = SentTables(spark, {"ticks": ticks(POOL, seed)})
     numbers = (
         spark.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", rows_per_batch)
-        .option("numPartitions", spark.sparkContext.defaultParallelism)
+        .option("numPartitions", parallelism(spark))
         .load()
     )
 
     def pick(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pool = sent()["ticks"].to_batches()[0]
         for batch in batches:
             value = batch.column("value").to_numpy(zero_copy_only=False)
-            yield pool.value.take(pa.array(value * 7919 % POOL))
+            yield pool.take(pa.array(value * 7919 % POOL))
 
     return numbers.mapInArrow(pick, TICK_DDL)
 

@@ -17,6 +17,7 @@ from querymesh.demo.compare import compare
 from querymesh.demo.predicates import FUNCTIONS
 from querymesh.demo.stream import stream
 from querymesh.mesh.mesh import Mesh
+from querymesh.policies.mesh import Mesh as MeshPolicy
 from querymesh.query.parse.query import query
 from querymesh.report.comparison import Comparison, per_row
 from querymesh.report.html.mesh_page import write_mesh_page
@@ -57,11 +58,11 @@ def play(
 
     streamed = stream(spark, seconds, SEED, lines.show, learned)
     live = streamed.run
-    version, mesh = live.versions[-1]
+    version, mesh = live.view.versions[-1]
     if not mesh.is_learned:
         mesh = _trained(console)
     console.print(Text("\nThe stream in figures\n", "bold"))
-    console.print(Text(metrics_text(live.metrics, live.mesh, version)), soft_wrap=True)
+    console.print(Text(metrics_text(live.counts, live.view.mesh, version)), soft_wrap=True)
     if live.switches:
         console.print(Text(switches_text(live.switches)), soft_wrap=True)
     console.print(
@@ -72,8 +73,15 @@ def play(
     for contender in comparison.contenders:
         console.print(Text(f"{contender.name}: {contender.how}", "dim"), soft_wrap=True)
     console.print(_verdict(comparison), soft_wrap=True)
-    title = "Bullish stocks in the news"
-    write_mesh_page(mesh, report, live.metrics, comparison, streamed.batches, title, version)
+    write_mesh_page(
+        mesh,
+        report,
+        metrics=live.counts,
+        comparison=comparison,
+        progress=streamed.batches,
+        title="Bullish stocks in the news",
+        version=version,
+    )
     console.print(f"report written to {report}", soft_wrap=True)
     return _figures(mesh, comparison, streamed.batches)
 
@@ -86,7 +94,7 @@ def _trained(console: Console) -> Mesh:
         "News": market.news(SEED),
         "StreetResearch": market.research(SEED),
     }
-    mesh = train(query(market.SQL, functions=FUNCTIONS), inputs, seed=SEED)
+    mesh = train(query(market.SQL, functions=FUNCTIONS), inputs, policy=MeshPolicy(seed=SEED))
     assert isinstance(mesh, Mesh)
     return mesh
 

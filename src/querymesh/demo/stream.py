@@ -16,14 +16,20 @@ from querymesh.errors import QueryMeshError
 from querymesh.mesh.mesh import Mesh
 from querymesh.query.parse.query import query
 from querymesh.report.live.progress import BatchProgress, batch_progress
-from querymesh.runtime.run import LiveRun, metrics
+from querymesh.runtime.run import Run
+from querymesh.spark.context import set_log_level
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 
 ROWS_PER_BATCH = 8_000
 POLL_SECONDS = 0.1
-QUIET_SECONDS = 0.5
-PATIENCE_SECONDS = 3.0
+
+PATIENCE_SECONDS, QUIET_SECONDS = 3.0, 0.5
+"""How long to wait for a moment between two batches, and for Spark's last words after stopping."""
+
 LEARN_SECONDS = 20.0
+"""How long a mesh that is still being trained may take after the stream has ended."""
+
 MOST_SECONDS = 60.0
 """A stream that has not switched yet may go on until then: a busy machine takes long to learn."""
 
@@ -33,9 +39,9 @@ AFTER_SWITCH = 5
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What the stream left behind."""
+    """The run of the stream, and what each of its batches did."""
 
-    run: LiveRun
+    run: Run
     batches: list[BatchProgress]
 
 
@@ -54,7 +60,7 @@ def stream(
     }
     with tempfile.TemporaryDirectory(prefix="querymesh-demo-") as checkpoint:
         found = run(query(market.SQL, functions=FUNCTIONS), inputs, checkpoint=checkpoint)
-        live = metrics(found)
+        live = inspect(found)
         running = (
             found.writeStream.format("noop")
             .option("checkpointLocation", checkpoint)
@@ -78,15 +84,15 @@ def _stop(spark: SparkSession, running: StreamingQuery) -> None:
     while running.isActive and running.status["isTriggerActive"] and monotonic() < patience:
         sleep(POLL_SECONDS / 5)
     level = spark.conf.get("spark.log.level", "ERROR") or "ERROR"
-    spark.sparkContext.setLogLevel("OFF")
+    set_log_level(spark, "OFF")
     running.stop()
     sleep(QUIET_SECONDS)
-    spark.sparkContext.setLogLevel(level)
+    set_log_level(spark, level)
 
 
 def _watch(
     running: StreamingQuery,
-    live: LiveRun,
+    live: Run,
     seconds: float,
     on_batch: Callable[[BatchProgress], None],
     on_mesh: Callable[[Mesh], None],
@@ -106,7 +112,7 @@ def _watch(
             if report["batchId"] < len(batches) or not report["numInputRows"]:
                 continue
             version, evaluations_per_row = meter.since_last()
-            mesh = dict(live.versions)[version]
+            mesh = dict(live.view.versions)[version]
             if batches and version != batches[-1].version:
                 on_mesh(mesh)
             batches.append(batch_progress(report, evaluations_per_row, version, len(mesh.routes)))
@@ -125,7 +131,7 @@ def _enough(batches: list[BatchProgress], elapsed: float, seconds: float) -> boo
 class _Meter:
     """What the run did since it was last asked."""
 
-    def __init__(self, live: LiveRun) -> None:
+    def __init__(self, live: Run) -> None:
         self._live = live
         self._rows = 0
         self._evaluations = 0
@@ -133,10 +139,10 @@ class _Meter:
 
     def since_last(self) -> tuple[int, float | None]:
         """The newest mesh version that met rows, and evaluations a row."""
-        metrics = self._live.metrics
-        evaluations = metrics.evaluations
-        rows = sum(metrics.leaf_rows.values())
-        self._version = max((version for version, _ in metrics.leaf_rows), default=0)
+        counts = self._live.counts
+        evaluations = counts.evaluations
+        rows = sum(counts.leaf_rows.values())
+        self._version = max((version for version, _ in counts.leaf_rows), default=0)
         new_rows, new_evaluations = rows - self._rows, evaluations - self._evaluations
         self._rows, self._evaluations = rows, evaluations
         return self._version, new_evaluations / new_rows if new_rows else None

@@ -26,6 +26,7 @@ PAGES = {
     "Mesh": "html.mesh_page:write_mesh_page",
     "JoinMesh": "html.join_page:write_join_page",
     "ChartPlanner": "charts.chart_plot:write_chart_page",
+    "RatePlanner": "charts.chart_plot:write_rate_page",
     "Run": "html.run_page:write_run_page",
 }
 DRAWINGS = {"ChartPlanner": "charts.chart_plot:write_chart"}

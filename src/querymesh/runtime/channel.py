@@ -15,6 +15,7 @@ The folder lies under the query's checkpoint, so a restarted query goes on with 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import json
 import re
@@ -22,18 +23,15 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
 from typing import Any
-
-from pyarrow import fs
 
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.reports import RouterState
-from querymesh.runtime.storage import open_file_system
+from querymesh.runtime.storage import Storage
+from querymesh.runtime.task_report import RouterState
 
 _NAME = re.compile(r"(mesh|ask|router|index)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"
@@ -73,11 +71,10 @@ class Channel:
         A driver that ended between profiling and publishing left no mesh: rows are profiled again.
         What an earlier driver asked for no longer holds.
         """
-        system, folder = self._open()
-        system.create_dir(folder, recursive=True)
+        self._storage.make()
         state = self.state()
         if state.version == 0 and not state.learning:
-            system.delete_file(str(PurePosixPath(folder) / _ENOUGH))
+            self._storage.delete([_ENOUGH])
         if state.ask_number:
             self.ask(Ask(), state.ask_number + 1)
         return state.version
@@ -85,67 +82,63 @@ class Channel:
     def publish(self, mesh: Mesh, version: int) -> None:
         """Make a mesh the newest. The folder is not made again: the checkpoint may be gone."""
         self._tidy("mesh", version)
-        self._write(f"mesh-{version:06d}.json", mesh_to_json(mesh).encode())
+        self._storage.write(_file("mesh", version), mesh_to_json(mesh).encode())
 
     def ask(self, ask: Ask, number: int) -> None:
         """Tell the tasks what to profile from the next batch on."""
         self._tidy("ask", number)
-        self._write(f"ask-{number:06d}.json", json.dumps(asdict(ask)).encode())
+        self._storage.write(_file("ask", number), json.dumps(asdict(ask)).encode())
 
     def asked(self, number: int) -> Ask:
         """What the tasks were told; nothing if that cannot be read: profiling is never a must."""
-        system, folder = self._open()
         try:
-            with system.open_input_stream(self._path(folder, "ask", number)) as stream:
-                return Ask(**json.loads(stream.read()))
+            return Ask(**json.loads(self._storage.read(_file("ask", number))))
         except (OSError, ValueError, TypeError):
             return Ask()
 
     def enough(self) -> None:
         """Tell the tasks that no more rows need to be profiled to learn a first mesh."""
-        self._write(_ENOUGH, b"")
+        self._storage.write(_ENOUGH, b"")
 
     def tell(self, states: RouterStates, number: int) -> None:
         """Hand on what routers have learned."""
         self._tidy("router", number)
         shards = {shard: [each.batch, each.state] for shard, each in states.shards.items()}
         content = json.dumps({"shards": shards, "merged": states.merged})
-        self._write(f"router-{number:06d}.json", content.encode())
+        self._storage.write(_file("router", number), content.encode())
 
     def told(self, number: int) -> RouterStates:
         """What was handed on."""
-        system, folder = self._open()
-        path = self._path(folder, "router", number)
+        path = _file("router", number)
         try:
-            with system.open_input_stream(path) as stream:
-                stored = json.loads(stream.read())
+            stored = json.loads(self._storage.read(path))
             shards = {
                 str(shard): RouterState(int(batch), state)
                 for shard, (batch, state) in stored["shards"].items()
             }
             return RouterStates(shards, stored["merged"])
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise MeshFileError(f"cannot read the routers {path}: {problem!r}") from problem
+            where = self._storage.where(path)
+            raise MeshFileError(f"cannot read the routers {where}: {problem!r}") from problem
 
     def router_numbers(self) -> list[int]:
         """The files of routers there are."""
-        found = filter(None, map(_NAME.fullmatch, self._names()))
+        found = filter(None, map(_NAME.fullmatch, self._storage.names()))
         return [int(each[2]) for each in found if each[1] == "router"]
 
     def hand_out(self, indices: Mapping[str, Any], number: int) -> None:
         """Tell the tasks how states are to be indexed."""
         self._tidy("index", number)
-        self._write(f"index-{number:06d}.json", json.dumps(indices).encode())
+        self._storage.write(_file("index", number), json.dumps(indices).encode())
 
     def indices(self, number: int) -> Mapping[str, Any]:
         """What was handed out."""
-        system, folder = self._open()
-        path = self._path(folder, "index", number)
+        path = _file("index", number)
         try:
-            with system.open_input_stream(path) as stream:
-                stored: Mapping[str, Any] = json.loads(stream.read())
+            stored: Mapping[str, Any] = json.loads(self._storage.read(path))
         except (OSError, ValueError) as problem:
-            raise MeshFileError(f"cannot read the indices {path}: {problem!r}") from problem
+            where = self._storage.where(path)
+            raise MeshFileError(f"cannot read the indices {where}: {problem!r}") from problem
         return stored
 
     def newest(self) -> int:
@@ -154,7 +147,7 @@ class Channel:
 
     def state(self) -> ChannelState:
         """What is in the folder."""
-        names = self._names()
+        names = self._storage.names()
         newest = dict.fromkeys(_KEPT, 0)
         for found in filter(None, map(_NAME.fullmatch, names)):
             newest[found[1]] = max(newest[found[1]], int(found[2]))
@@ -163,56 +156,56 @@ class Channel:
             newest["mesh"], learning, newest["ask"], newest["router"], newest["index"]
         )
 
-    def _names(self) -> list[str]:
-        system, folder = self._open()
-        selector = fs.FileSelector(folder, allow_not_found=True)
-        return [info.base_name for info in system.get_file_info(selector)]
-
     def _tidy(self, kind: str, newest: int) -> None:
-        system, folder = self._open()
-        for found in filter(None, map(_NAME.fullmatch, self._names())):
-            if found[1] == kind and int(found[2]) <= newest - _KEPT[kind]:
-                system.delete_file(str(PurePosixPath(folder) / found[0]))
-
-    def _path(self, folder: str, kind: str, number: int) -> str:
-        return str(PurePosixPath(folder) / f"{kind}-{number:06d}.json")
-
-    def _write(self, name: str, content: bytes) -> None:
-        system, folder = self._open()
-        target = str(PurePosixPath(folder) / name)
-        with system.open_output_stream(f"{target}.part") as out:
-            out.write(content)
-        system.move(f"{target}.part", target)
+        found = filter(None, map(_NAME.fullmatch, self._storage.names()))
+        past = newest - _KEPT[kind]
+        self._storage.delete(
+            [name[0] for name in found if name[1] == kind and int(name[2]) <= past]
+        )
 
     def read(self, version: int, query: Query) -> Mesh:
         """A published mesh of the query."""
-        system, folder = self._open()
-        path = self._path(folder, "mesh", version)
+        path = _file("mesh", version)
         try:
-            with system.open_input_stream(path) as stream:
-                text = stream.read().decode()
-            return mesh_from_json(text, asked=query)
+            return mesh_from_json(self._storage.read(path).decode(), asked=query)
         except (OSError, UnicodeDecodeError, QueryMeshError) as problem:
-            raise MeshFileError(f"cannot read the mesh {path}: {problem}") from problem
+            where = self._storage.where(path)
+            raise MeshFileError(f"cannot read the mesh {where}: {problem}") from problem
 
-    def _open(self) -> tuple[fs.FileSystem, str]:
-        return open_file_system(self.folder, "meshes", "; or train beforehand")
+    def set_aside(self, version: int) -> None:
+        """Take a damaged mesh out of the way; its bytes are kept under another name.
+
+        OSError if they cannot be: it stays where it is.
+        """
+        name = _file("mesh", version)
+        with contextlib.suppress(FileNotFoundError):
+            self._storage.write(f"{name}.damaged", self._storage.read(name))
+            self._storage.delete([name])
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage(self.folder, "meshes", "; or train beforehand")
+
+
+def _file(kind: str, number: int) -> str:
+    return f"{kind}-{number:06d}.json"
 
 
 def channel_folder(
-    bound: BoundQuery, policy: str, given: Mesh | None, checkpoint: str | None, master: str
+    bound: BoundQuery, label: str, given: Mesh | None, checkpoint: str | None, one_machine: bool
 ) -> str:
-    """Where this query's meshes are; another query, policy or trained mesh on the same checkpoint
-    has another."""
+    """Where this query's meshes are; another query, policy (`label`) or trained mesh on the same
+    checkpoint has another. Without a checkpoint, where driver and tasks are on `one_machine`, it is
+    a folder that lasts as long as this process."""
     if checkpoint is not None:
         operators = [(operator.name, sorted(operator.after)) for operator in bound.operators]
         schema = str(bound.schemas[bound.source.alias])
-        what = [bound.query.sql, operators, schema, policy]
+        what = [bound.query.sql, operators, schema, label]
         if given is not None and given.is_learned:
             what.append(mesh_to_json(given))
         asked = hashlib.sha256(repr(tuple(what)).encode())
         return f"{str(checkpoint).rstrip('/')}/querymesh/mesh-{asked.hexdigest()[:16]}"
-    if master.startswith("local"):
+    if one_machine:
         folder = tempfile.mkdtemp(prefix="querymesh-mesh-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return folder

@@ -1,170 +1,291 @@
-"""A run as the driver sees it: its metrics so far, its batches, and the mesh it has now."""
+"""A run as the driver sees it: what it decided, what it did, what went wrong. See `qm.inspect`."""
 
 from __future__ import annotations
 
-import copy
-import logging
+import datetime as dt
 import threading
-import weakref
-from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
-
-from querymesh.errors import QueryMeshError
+from querymesh.errors import UnsupportedError
+from querymesh.explained import Explained
 from querymesh.fabric.core.metrics import Metrics
-from querymesh.fabric.routers.learned import Learned
+from querymesh.mesh.hypercube import Hypercube
+from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
-from querymesh.runtime.loops.learner import Learner, Setting
-from querymesh.runtime.loops.router_states import EddyStates
-from querymesh.runtime.reports import Report
-from querymesh.spark.results import Results
+from querymesh.query.model import Query
+from querymesh.runtime.loop import Loop
+from querymesh.runtime.run_counts import BatchCounts, Batches, ShardCounts
+from querymesh.runtime.task_report import StreamState, TaskReport
+from querymesh.runtime.view import View
 
-KEPT_BATCHES = 1000
-KEPT_PROBLEMS = 20
+if TYPE_CHECKING:
+    from querymesh.fabric.routers.learned import Learned
+    from querymesh.runtime.loops.index_loop import IndexLoop
+    from querymesh.runtime.loops.learner import Learner
+    from querymesh.runtime.loops.plan_loop import PlanLoop
+    from querymesh.runtime.loops.router_loop import RouterLoop
 
-log = logging.getLogger("querymesh")
-
-
-@dataclass
-class Batch:
-    """What one micro-batch of a stream did; `versions` are those of the meshes it ran on."""
-
-    query_id: str | None
-    batch_id: int
-    rows_in: int = 0
-    rows_out: int = 0
-    evaluations: int = 0
-    profile_evaluations: int = 0
-    routing_calls: int = 0
-    versions: set[int] = field(default_factory=set)
-
-    def add(self, metrics: Metrics) -> None:
-        """Add a task's figures."""
-        self.rows_in += metrics.rows_in
-        self.rows_out += metrics.rows_out
-        self.evaluations += metrics.evaluations
-        self.profile_evaluations += metrics.profile_evaluations
-        self.routing_calls += metrics.routing_calls
-        self.versions |= {version for version, _ in metrics.leaf_rows}
+JoinTree = str | tuple[Any, Any]
+"""A tree of binary joins by its aliases: an alias is a leaf, a pair joins what its halves give."""
 
 
-class LiveRun:
-    """Metrics and mesh of one `where` or `run`; see `querymesh.metrics`.
+class Run(Explained):
+    """One run of a query. A query over one source has one view, a join one for each stream.
 
-    `versions` are the meshes so far, `switches` when and why a running stream went over to another,
-    `problems` what went wrong beside the query and did not stop it. A DataFrame written to several
-    sinks is several streams; their figures add up, and `batches` tells them apart by `query_id`.
+    `policy` and `engine` are those that were chosen; `views` are by alias. `cube` is how a join is
+    spread over shards, `indexing` how its states are found there; `tree` is its shape where it runs
+    as a tree of Spark's own joins. `planner` chooses the orders of policies "rate" and "chart".
 
-    With policy "eddy" or "cbr" there is no mesh, and the order as written stands for it; `router`
-    is what the routers have learned.
+    A DataFrame written to several sinks is several streams: their figures add up, and `batches`
+    tells them apart by `query_id`. What runs in Spark's generated code has no counters.
     """
 
-    def __init__(self, mesh: Mesh, engine: str, policy: str) -> None:
-        self.engine = engine
+    def __init__(
+        self,
+        query: Query,
+        policy: str,
+        engine: str,
+        views: Mapping[str, View],
+        cube: Hypercube | None = None,
+        rates: Mapping[str, float] | None = None,
+    ) -> None:
+        self.query = query
         self.policy = policy
-        self._metrics = Metrics()
-        self.versions: list[tuple[int, Mesh]] = [(0, mesh)]
-        self.switches: list[Switch] = []
-        self.problems: list[str] = []
-        self._batches: OrderedDict[tuple[str | None, int], Batch] = OrderedDict()
-        self._learner: Learner | None = None
-        self._eddies: EddyStates | None = None
+        self.engine = engine
+        self.views = dict(views)
+        self.cube = cube
+        self.rates = dict(rates or {})
+        self.tree: JoinTree | None = None
+        self.learners: dict[str, Learner] = {}
+        self.router_loops: dict[str, RouterLoop] = {}
+        self.planner: PlanLoop | None = None
+        self.indexing: IndexLoop | None = None
         self._lock = threading.Lock()
+        self._batches = Batches(self.views, by_shard=cube is not None)
+        self._shards = ShardCounts()
+        self._problems: list[str] = []
 
-    @property
-    def metrics(self) -> Metrics:
-        """What the run has done so far: a copy, so that it stays as it is while tasks report."""
+    def receive(self, report: TaskReport) -> None:
+        """Take in a task's report."""
         with self._lock:
-            return copy.deepcopy(self._metrics)
+            self._batches.add(report)
+            self._shards.add(report)
+            self._problems += [p for p in report.problems if p not in self._problems]
+        for alias, view in report.views.items():
+            self.views[alias].receive(view)
+        for loop in self.loops:
+            loop.receive(report)
 
     @property
-    def batches(self) -> list[Batch]:
-        """The last thousand micro-batches of a stream on the fabric, oldest first: copies."""
+    def loops(self) -> list[Loop]:
+        """What learns, plans and tunes while the query runs."""
+        found: list[Loop] = [*self.learners.values(), *self.router_loops.values()]
+        found += [] if self.planner is None else [self.planner]
+        return found if self.indexing is None else [*found, self.indexing]
+
+    @property
+    def view(self) -> View:
+        """The one view of a query over one source."""
+        if len(self.views) > 1:
+            raise UnsupportedError(
+                f"this join has a view for each of {', '.join(self.views)}: take one of .views"
+            )
+        return next(iter(self.views.values()))
+
+    @property
+    def mesh(self) -> Mesh | JoinMesh:
+        """The mesh in use now; of a join, one for each stream."""
+        if self.tree is not None:
+            raise UnsupportedError(
+                "a tree of Spark's own joins has no mesh: `tree` is its shape, and "
+                "`planner.explain()` tells what it was chosen by"
+            )
+        if self.cube is None:
+            return self.view.mesh
+        meshes = {alias: view.mesh for alias, view in self.views.items()}
+        return JoinMesh(self.query, meshes, self.rates, self.cube)
+
+    @property
+    def counts(self) -> Metrics:
+        """What the run has done so far; of a join over all streams, where operators and leaves are
+        told apart in `views`."""
+        if self.cube is None:
+            return self.view.counts
+        total = Metrics()
+        for view in self.views.values():
+            counts = view.counts
+            counts.visits.clear()
+            counts.leaf_rows.clear()
+            calls = counts.routing.copy()
+            counts.routing.clear()
+            for (_, went_by), count in calls.items():
+                counts.routing[0, went_by] += count
+            total.add(counts)
+        return total
+
+    @property
+    def batches(self) -> list[BatchCounts]:
+        """The last thousand micro-batches of a stream, oldest first: copies."""
         with self._lock:
-            return copy.deepcopy(list(self._batches.values()))
+            return self._batches.all()
 
     @property
-    def mesh(self) -> Mesh:
-        """The mesh in use now."""
-        return self.versions[-1][1]
+    def switches(self) -> list[Switch]:
+        """When and why tuples went over to another mesh, and of which stream."""
+        found = [switch for view in self.views.values() for switch in view.switches]
+        return sorted(found, key=lambda switch: switch.when)
 
     @property
-    def router(self) -> Learned | None:
-        """What the routers of policy "eddy" or "cbr" know now, as one: a copy. Else None."""
-        return None if self._eddies is None else self._eddies.learned(self.metrics.routing)
+    def problems(self) -> list[str]:
+        """What went wrong beside the query and did not stop it."""
+        with self._lock:
+            own = list(self._problems)
+        own += [problem for loop in self.loops for problem in loop.problems]
+        own += [problem for view in self.views.values() for problem in view.problems]
+        return list(dict.fromkeys(own))
 
     @property
     def routing_calls(self) -> int:
-        """Decisions of policy "eddy" or "cbr" so far; `router.explain()` breaks them down."""
-        return self.metrics.routing_calls
+        """Decisions of policy "eddy" or "cbr" so far."""
+        return sum(view.counts.routing_calls for view in self.views.values())
 
-    def follow(self, eddies: EddyStates) -> None:
-        """Keep what routers learn."""
-        self._eddies = eddies
+    @property
+    def probes(self) -> int:
+        """Rows that probed another relation's state, so far."""
+        return sum(view.probes_in(view.counts) for view in self.views.values())
 
-    def learn(self, setting: Setting) -> None:
-        """Learn from what the tasks report, and publish to the channel."""
-        version, mesh = self.versions[-1]
-        self._learner = Learner(mesh, version, setting)
+    @property
+    def comparisons(self) -> int:
+        """Stored tuples that probes looked at, so far."""
+        return sum(view.counts.comparisons for view in self.views.values())
 
-    def installed(self, version: int, mesh: Mesh, switch: Switch | None) -> None:
-        """The stream goes over to another mesh."""
-        if switch is not None:
-            self.switches.append(switch)
-        self.versions.append((version, mesh))
+    @property
+    def arrived(self) -> dict[str, int]:
+        """Tuples of a join that arrived, by stream, each once, however many shards have it."""
+        return self._counted("arrived")
 
-    def receive(self, report: Report) -> None:
-        """Take in a task's report."""
+    @property
+    def late(self) -> dict[str, int]:
+        """Tuples of a join that came too late and were dropped, by stream."""
+        return self._counted("late")
+
+    @property
+    def untimed(self) -> dict[str, int]:
+        """Tuples of a join without a time, which no window holds, by stream."""
+        return self._counted("untimed")
+
+    @property
+    def unjoinable(self) -> dict[str, int]:
+        """Tuples with NULL in a join key, which match nothing and are not stored, by stream.
+
+        Spark leaves most of them out before the shards see them; those are not counted.
+        """
+        return self._counted("unjoinable")
+
+    def _counted(self, name: str) -> dict[str, int]:
         with self._lock:
-            self._metrics.add(report.metrics)
-            for problem in report.problems:
-                if problem not in self.problems and len(self.problems) < KEPT_PROBLEMS:
-                    self.problems.append(problem)
-                    log.warning("%s; the query goes on", problem)
-            if report.batch is not None:
-                key = report.query, report.batch
-                self._batches.setdefault(key, Batch(*key)).add(report.metrics)
-                while len(self._batches) > KEPT_BATCHES:
-                    self._batches.popitem(last=False)
-        if self._eddies is not None:
-            self._eddies.receive(report)
-        if self._learner is not None:
-            self._learner.receive(report)
+            return {alias: self._shards.counted(name, alias) for alias in self.views}
+
+    @property
+    def states(self) -> dict[str, StreamState]:
+        """The state of each stream of a join over all shards, as it is after the last batch."""
+        with self._lock:
+            return {alias: self._shards.state(alias) for alias in self.views}
+
+    @property
+    def route_shares(self) -> dict[str, dict[str, float]]:
+        """For each source, the share of its tuples that took each route, under the newest mesh.
+
+        None where policy "eddy" or "cbr" decides tuple by tuple.
+        """
+        return {
+            alias: {} if alias in self.router_loops else view.route_shares()
+            for alias, view in self.views.items()
+        }
+
+    @property
+    def routers(self) -> dict[str, Learned]:
+        """What the routers of policy "eddy" or "cbr" know now, by source: copies."""
+        return {
+            alias: loop.learned(self.views[alias].counts.routing)
+            for alias, loop in self.router_loops.items()
+        }
+
+    @property
+    def router(self) -> Learned | None:
+        """What the router of a query over one source knows now; None with any other policy."""
+        return self.routers.get(self.view.alias)
 
     def wait_until_learned(self, seconds: float) -> bool:
-        """Wait for the first learned mesh; False if it took longer. True at once if trained.
+        """Wait until the loops have learned or planned something from what was reported so far;
+        False if it took longer, True at once where nothing is learned."""
+        until = monotonic() + seconds
+        learning = [loop for loop in self.loops if loop is not self.indexing]
+        heard = all(loop.wait(max(until - monotonic(), 0.0)) for loop in learning)
+        if self.planner is None:
+            return heard
+        return heard and self.planner.done.wait(max(until - monotonic(), 0.0))
 
-        With policy "eddy" or "cbr", wait until all that was learned so far is handed on.
-        """
-        if self._eddies is not None:
-            return self._eddies.wait(seconds)
-        return self._learner is None or self._learner.done.wait(seconds)
+    @property
+    def progress(self) -> dict[str, Any]:
+        """How far the run has come, in the names of Spark's own progress."""
+        batches = self.batches
+        last = batches[-1] if batches else None
+        ours: dict[str, Any] = {
+            "policy": self.policy,
+            "engine": self.engine,
+            "evaluations": sum(view.counts.evaluations for view in self.views.values()),
+            "routingCalls": self.routing_calls,
+            "streams": {alias: self._stream_progress(alias) for alias in self.views},
+        }
+        if self.cube is not None and self.indexing is not None:
+            ours |= {
+                "shards": self.cube.shards,
+                "horizon": _iso(last.horizon_us if last else None),
+                "idleStreams": last.idle if last else [],
+                "probes": self.probes,
+                "comparisons": self.comparisons,
+                "index": self.indexing.kind,
+                "indexChanges": len(self.indexing.changes),
+            }
+        return ours
+
+    def _stream_progress(self, alias: str) -> dict[str, Any]:
+        view = self.views[alias]
+        progress: dict[str, Any] = {
+            "numInputRows": view.counts.rows_in,
+            "numOutputRows": view.counts.rows_out,
+            "meshVersion": view.version,
+            "routeShares": self.route_shares[alias],
+        }
+        if self.indexing is not None:
+            state, index = self.states[alias], self.indexing.streams[alias]
+            progress |= {
+                "numInputRows": self.arrived[alias],
+                "stateRows": state.rows,
+                "stateBytes": state.bytes,
+                "statePartitions": state.partitions,
+                "lateRows": self.late[alias],
+                "untimedRows": self.untimed[alias],
+                "unjoinableRows": self.unjoinable[alias],
+                "index": index.plan.to_json(),
+                "indexBytes": index.bytes,
+                "comparisonsPerProbe": index.comparisons_per_probe,
+            }
+        return progress
+
+    def progress_with(self, spark_progress: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Spark's own progress of the streaming query, `query.lastProgress`, with ours beside it
+        under `querymesh`."""
+        return {**dict(spark_progress or {}), "querymesh": self.progress}
 
 
-_runs: weakref.WeakKeyDictionary[DataFrame | Results, Any] = weakref.WeakKeyDictionary()
-
-
-def remember(out: DataFrame | Results, run: object) -> None:
-    """Let `metrics` find the run of this DataFrame."""
-    _runs[out] = run
-
-
-def metrics(out: DataFrame | Results) -> Any:
-    """The run behind a DataFrame that `where` or `run` returned: metrics so far, mesh, engine.
-
-    It is a `LiveRun`; of a join of windowed streams a `JoinRun`, which has one for each stream; of
-    a join that runs as a tree of Spark's own joins a `TreeRun`.
-
-    It belongs to that very DataFrame, not to what is derived from it, and adds up every execution.
-    Counts come from the fabric; the native engine runs in generated code, which has no counters.
-    """
-    try:
-        return _runs[out]
-    except (KeyError, TypeError):
-        raise QueryMeshError(
-            "metrics() knows only the DataFrame that querymesh.run or df.transform(querymesh.where("
-            "...)) returned, not one derived from it: keep that DataFrame and ask for its metrics"
-        ) from None
+def _iso(time_us: int | None) -> str | None:
+    """As Spark's progress writes a watermark."""
+    if time_us is None:
+        return None
+    moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=time_us)
+    return moment.isoformat(timespec="milliseconds") + "Z"

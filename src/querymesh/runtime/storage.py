@@ -55,11 +55,14 @@ def open_file_system(address: str, use: str, otherwise: str = "") -> tuple[fs.Fi
 
 
 class Storage:
-    """A folder; every path is relative to it. A file that is not there: FileNotFoundError."""
+    """A folder; every path is relative to it. A file that is not there: FileNotFoundError.
 
-    def __init__(self, folder: str) -> None:
+    Where it cannot be opened, the error says what `use` it is for and ends with `otherwise`.
+    """
+
+    def __init__(self, folder: str, use: str = "join state", otherwise: str = "") -> None:
         self.folder = folder.rstrip("/") or "/"
-        self._system, self._root = open_file_system(self.folder, "join state")
+        self._system, self._root = open_file_system(self.folder, use, otherwise)
         self._local = isinstance(self._system, fs.LocalFileSystem)
 
     def where(self, path: str) -> str:

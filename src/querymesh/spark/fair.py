@@ -16,18 +16,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from querymesh.errors import QueryError, QueryMeshError, SetupError
 from querymesh.optimize.chart.fair_rounds import FairRounds, Turn
+from querymesh.spark.context import pool, scheduler_setting
 
 log = logging.getLogger("querymesh")
 
 MODE = "spark.scheduler.mode"
-POOL = "spark.scheduler.pool"
 
 
 def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
     set. The queries are returned by the same names, running. If one cannot be started, those that
     were are stopped.
     """
-    _check_mode(session.sparkContext.getConf().get(MODE, "FIFO"))
+    _check_mode(scheduler_setting(session, MODE, "FIFO"))
     _check_writers(writers)
     running: dict[str, Any] = {}
     try:
@@ -49,21 +48,6 @@ def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
             query.stop()
         raise
     return running
-
-
-@contextmanager
-def pool(session: SparkSession, name: str) -> Iterator[None]:
-    """Jobs and streaming queries that are started within belong to a pool of this name.
-
-    A streaming query keeps the pool in which it was started, all its life.
-    """
-    context = session.sparkContext
-    before = context.getLocalProperty(POOL)
-    context.setLocalProperty(POOL, name)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(POOL, before)
 
 
 def in_rounds(writers: Mapping[str, Any], turns: int) -> Iterator[Turn]:

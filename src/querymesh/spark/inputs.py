@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark import Broadcast, SparkContext
 from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
 from querymesh.query.bind.share import SharedQuery, share
-from querymesh.query.bind.windowed_join import bind_join, streams_in
+from querymesh.query.bind.windowed_join import bind_join, stream_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.reports import ipc_bytes
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import arrow_schema, conform
 
@@ -29,7 +27,7 @@ def bind_inputs(
     inputs = _by_name([relation.name for relation in query.relations], given)
     schemas = {name: arrow_schema(data) for name, data in inputs.items()}
     data = {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
-    if streams_in(query, schemas) > 1:
+    if stream_count(query, schemas) > 1:
         return bind_join(query, schemas), data
     return query.bind(schemas), data
 
@@ -75,15 +73,6 @@ def _by_name(every: Sequence[str], given: Data | Inputs) -> dict[str, Data]:
         if str(name).lower() not in known:
             raise SchemaError(f"the query has no relation {name!r}: {did_you_mean(name, names)}")
     return {name.lower(): by_lower[name.lower()] for name in names}
-
-
-def sent_tables(
-    context: SparkContext, bound: BoundQuery, data: Mapping[str, Data]
-) -> dict[str, Broadcast[bytes]]:
-    """The look-up tables by alias, broadcast; a table of several aliases once."""
-    tables = static_tables(bound, data)
-    broadcasts = {id(table): context.broadcast(ipc_bytes(table)) for table in tables.values()}
-    return {alias: broadcasts[id(table)] for alias, table in tables.items()}
 
 
 def static_tables(bound: BoundQuery, data: Mapping[str, Data]) -> dict[str, pa.Table]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from querymesh.spark.context import set_log_level
 from querymesh.spark.java import use_java
 
 
@@ -47,5 +48,5 @@ def local_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel(settings["spark.log.level"])
+    set_log_level(session, settings["spark.log.level"])
     return session

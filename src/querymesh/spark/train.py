@@ -1,147 +1,70 @@
-"""Training on Spark: take a sample, profile it, time it on the engine it will run on, search."""
+"""Training without running: `qm.train`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-
-from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
-from querymesh.fabric.core.tables import make_tables
-from querymesh.fabric.profile.calibrate import calibrate
-from querymesh.fabric.profile.profiler import profile_sample
-from querymesh.fabric.routers.make_eddy import EDDIES
+from querymesh.errors import OptionError, TrainingError
 from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh, written_order
-from querymesh.optimize.train.judge import train_until_accurate
-from querymesh.optimize.train.train import POLICIES
-from querymesh.optimize.train.training import Training
+from querymesh.mesh.mesh import Mesh
 from querymesh.options import check_name
+from querymesh.policies.policy import Policy
+from querymesh.policies.registry import policy_of
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import BoundQuery, Query
-from querymesh.spark.filters.native import why_not_native
-from querymesh.spark.filters.native_cost import native_costs_us
-from querymesh.spark.inputs import Data, Inputs, bind_inputs, static_tables
-from querymesh.spark.joins.join_train import train_join
+from querymesh.query.model import Query
+from querymesh.spark.context import active_parallelism
+from querymesh.spark.filters.filter_run import engine_for
+from querymesh.spark.filters.filter_train import FilterTrainer
+from querymesh.spark.inputs import Data, Inputs, bind_inputs
+from querymesh.spark.options import ENGINES, ON_ERROR
 from querymesh.spark.sample import take_sample
-from querymesh.spark.schema import conform
-from querymesh.stats.profile import Profile
-
-ENGINES = ("auto", "native", "fabric")
 
 
 def train(
     query: Query,
     sample: Data | Inputs,
     *,
-    seed: int | None = None,
-    policy: str = "mesh",
+    policy: str | Policy = "mesh",
     engine: str = "auto",
     on_error: str = "raise",
-    training: Training | None = None,
 ) -> Mesh | JoinMesh:
     """Learn a mesh for a query from a sample of its source, and its look-up tables whole.
 
-    `sample` has a DataFrame or Arrow table for each relation of the query; for a query of one
-    relation the bare table will do. A larger source is sampled down to `training.sample_rows`, and
-    again to twice as many until `training.accuracy` is reached, if that is asked for (QM § 4.2).
-    `seed` stands for the training's. Operators are timed on the engine they will run on: SQL that
-    goes to Catalyst is timed there, if a Spark session is active.
+    - `sample`: a DataFrame or Arrow table for each relation of the query; for a query of one
+      relation the bare table will do. A larger source is sampled down to the policy's `sample_rows`
+      and, if an `accuracy` is asked for, again to twice as many until it is reached (QM § 4.2)
+    - `policy`: "mesh" or "single", or one of `querymesh.policies` with its options
+    - `engine`: where the query will run: SQL that goes to Catalyst is timed there, if a Spark
+      session is active
+    - `on_error`: "raise", or "drop" for rows on which a function raises
 
     For a query over several windowed streams the sample is a stretch of time of all of them, of
     which the earliest arrivals are taken, and the result has a mesh for each stream.
     """
+    from querymesh.policies.mesh import Trained
+
     check_name("engine", engine, ENGINES)
-    if policy in EDDIES:
+    check_name("on_error", on_error, ON_ERROR)
+    chosen = policy_of(policy)
+    if not isinstance(chosen, Trained):
         raise TrainingError(
-            f"policy {policy!r} learns while it runs, there is nothing to train: "
-            f"run(query, inputs, policy={policy!r})"
+            f"policy {chosen.name!r} learns while it runs, there is nothing to train: "
+            f"run(query, inputs, policy={chosen.name!r})"
         )
     if not isinstance(query, Query):
-        raise QueryMeshError(
+        raise OptionError(
             f"train takes one qm.query(...), not {type(query).__name__}; queries that share one "
-            "pass are learned together by run([...])"
+            "pass are learned together by run_all([...])"
         )
-    training = training or Training()
-    if seed is not None:
-        training = replace(training, seed=seed)
+    training = chosen.training
     bound, data = bind_inputs(query, sample)
     if isinstance(bound, JoinQuery):
-        check_name("policy", policy, POLICIES)
-        return train_join(bound, data, policy, on_error, training)
+        from querymesh.optimize.shards.join_shards import join_cube, shard_count
+        from querymesh.spark.joins.join_train import JoinData
+
+        meshes, rates = JoinData(bound, data, None, on_error).train(chosen.name, training)
+        cube = join_cube(bound, shard_count(bound, None, active_parallelism()), rates)
+        return JoinMesh(query, meshes, rates, cube)
     source = data[bound.source.alias]
     first = take_sample(source, training.sample_rows, training.seed)
-    suited = engine_for(engine, bound)
-    return _train(bound, data, source, first, policy, on_error, training, suited)
-
-
-def train_or_written(
-    bound: BoundQuery,
-    data: Mapping[str, Data],
-    sample: Data | None,
-    policy: str,
-    on_error: str,
-    training: Training,
-    engine: str,
-) -> Mesh:
-    """Train on the sample, or on one of the source; else the written order, where it will do.
-
-    It will for fewer than two operators, which have one order, and for an empty DataFrame.
-    """
-    names = tuple(operator.name for operator in bound.operators)
-    written = written_order(bound.query, names, bound.precedence)
-    if len(names) < 2:
-        return written
-    given = data[bound.source.alias] if sample is None else sample
-    first = take_sample(given, training.sample_rows, training.seed)
-    if first.num_rows == 0:
-        return written
-    return _train(bound, data, given, first, policy, on_error, training, engine)
-
-
-def _train(
-    bound: BoundQuery,
-    data: Mapping[str, Data],
-    given: Data,
-    first: pa.Table,
-    policy: str,
-    on_error: str,
-    training: Training,
-    engine: str,
-) -> Mesh:
-    """Train on a first sample, and on larger ones of what was given if that is not accurate."""
-    source = data[bound.source.alias]
-    tables = make_tables(bound, static_tables(bound, data), on_error)
-    overheads = calibrate(training.window)
-    session = (
-        source.sparkSession if isinstance(source, DataFrame) else SparkSession.getActiveSession()
-    )
-    natively = engine == "native" and session is not None and len(bound.operators) > 1
-    if natively:
-        overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
-
-    def take(rows: int, seed: int) -> Profile:
-        again = (rows, seed) != (training.sample_rows, training.seed)
-        sample = take_sample(given, rows, seed) if again else first
-        sample = conform(sample, bound.schemas[bound.source.alias])
-        profile = profile_sample(bound, sample, tables, on_error)
-        if not natively or profile.rows == 0:
-            return profile
-        drop_us, pass_us = native_costs_us(session, profile, bound)
-        return replace(profile, drop_us=drop_us, pass_us=pass_us)
-
-    return train_until_accurate(bound.query, take, overheads, training, policy)
-
-
-def engine_for(asked: str, bound: BoundQuery) -> str:
-    """The engine asked for; for "auto" native where nothing needs Python."""
-    problem = why_not_native(bound)
-    if asked == "native" and problem is not None:
-        raise UnsupportedError(
-            f"engine 'native' runs SQL filters only, and {problem}: use engine='fabric' or 'auto'"
-        )
-    if asked != "auto":
-        return asked
-    return "native" if problem is None else "fabric"
+    suited = engine_for(engine, bound, chosen, streaming=False)
+    trainer = FilterTrainer(bound, data, None, on_error, suited)
+    return trainer.train_on(source, first, chosen.name, training)

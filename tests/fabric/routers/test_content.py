@@ -235,7 +235,7 @@ def test_tuples_go_where_their_content_says(chunk):
 def test_a_chunk_that_travels_together_goes_by_the_mean_of_its_content():
     values = np.repeat([0, 1, 0, 1], [90, 10, 20, 80])
     batch = stream(np.ones((200, 2), bool), c=values)
-    router = content(batch, replace(NEVER, chunk=100, together=True), "c")
+    router = content(batch, replace(NEVER, chunk=100, one_route_per_chunk=True), "c")
     column = np.full(25, 0.5)
     zero, one = router.partitions.codes(("c",), 24, lambda _: pa.array([0, 1])).tolist()
     column[zero], column[one] = 0.1, 0.9

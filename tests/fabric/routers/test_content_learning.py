@@ -458,3 +458,62 @@ def test_what_a_set_gains_by_chance_alone_is_taken_off():
         gains[False].append(sample.gain(("x", "y"), 24, Partitions()))
     assert np.mean(gains[False]) > 0.02
     assert np.mean(gains[True]) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("noise", "calls", "decision"),
+    [(0.0, 1.6, "dropped"), (1.0, 1.6, "kept"), (1.0, 1.7, "dropped")],
+)
+def test_a_loss_that_may_be_chance_does_not_end_a_pair(noise, calls, decision):
+    learning = two_operators(trial_noise=noise)
+    fed(learning, 1, [0, 0, 1, 1], [0, 0, 1, 1], calls=1.5)
+    tried(learning, calls)  # 100 tuples after 1,000: one standard error is a tenth
+    assert learning.events[-1].decision == decision
+
+
+@pytest.mark.parametrize(
+    ("by_partition", "reason"),
+    [
+        ([0.0, 0.9], None),
+        ([0.0, 0.1], "always first"),
+        ([0.8, 0.99], None),
+        ([0.97, 0.99], "always last"),
+    ],
+)
+def test_only_an_operator_far_better_or_worse_in_all_partitions_keeps_its_place(
+    by_partition, reason
+):
+    learning = two_operators(prune=True)
+    learning.estimates.seen.update({1: 100, 2: 100})
+    learning.estimates.overall.update({1: 0.5, 2: 0.8})
+    fed(learning, 1, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
+    learning.estimates.pairs[1] = Pair(("c",), 1, np.array(by_partition), 0.5)
+    fed(learning, 2, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
+    found = learning.pruned.get(1)
+    assert (found is None) if reason is None else found.startswith(reason)
+
+
+def test_a_pair_that_comes_back_after_a_failed_trial_follows_the_range_that_grew_meanwhile():
+    batch = stream(np.ones((1, 2), bool), x=[0.0], y=[0])
+    both = replace(QUICK, sample=4, partitions=4, at_once=2, budget=1.0, keep_pairs=True)
+    learning = content(batch, both, "x", "y").learning
+
+    def profiled(x_of_2, outcomes_of_1, y):
+        learning.set_out(1000)
+        learning.visited(1, 1500)
+        one = pa.record_batch({"x": [0.0, 1.0, 3.0, 4.0], "y": y})
+        two = pa.record_batch({"x": x_of_2, "y": [0] * 4})
+        learning.sampled(1, one, np.array(outcomes_of_1, float))
+        learning.sampled(2, two, np.ones(4))
+        learning.advance(1)
+
+    profiled([0.0, 1.0, 3.0, 4.0], [0, 0, 1, 1], y=[0] * 4)
+    tried(learning, 1.0)
+    assert learning.estimates.pairs[1].attributes == ("x",)
+    assert learning.estimates.pairs[1].selectivity[[0, 3]].tolist() == [0, 1]
+    profiled([0.0, 8.0, 3.0, 4.0], [0, 1, 1, 0], y=[0, 1, 1, 0])
+    assert learning.estimates.pairs[1].attributes == ("y",), "on trial"
+    tried(learning, 2.0)
+    assert learning.estimates.pairs[1].attributes == ("x",), "the trial has failed"
+    assert learning.partitions.ranges["x"] == (0.0, 8.0)
+    assert learning.estimates.pairs[1].selectivity[[0, 2, 3]].tolist() == [0, 1, 1]

@@ -15,12 +15,12 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core import operators
 from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.pool import Pool
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
-from querymesh.fabric.routers.content_oracle import KnownRouter
+from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh.fabric.routers.eddy import NO_PAIR, EddyRouter
 from querymesh.fabric.routers.make_eddy import make_eddy
-from querymesh.fabric.routers.pool import Pool
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
 from querymesh.mesh.mesh import written_order
 
@@ -102,8 +102,8 @@ def test_a_declared_cost_counts():
 
     def routes(cost):
         functions = {
-            "dear": qm.predicate(passes(0.2), name="dear", cost=cost),
-            "cheap": qm.predicate(passes(0.6), name="cheap", cost=10.0),
+            "dear": qm.predicate(passes(0.2), name="dear", cost_us=cost),
+            "cheap": qm.predicate(passes(0.6), name="cheap", cost_us=10.0),
         }
         query = qm.query("SELECT x FROM s WHERE dear(x) AND cheap(x)", functions=functions)
         batch = pa.record_batch({"x": np.random.default_rng(0).permutation(2000) % 100})
@@ -214,7 +214,7 @@ def eddies(draw):
         by_cost=draw(st.booleans()),
         choice=draw(st.sampled_from(["least", "lottery"])),
         chunk=draw(st.integers(1, 50)),
-        together=draw(st.booleans()),
+        one_route_per_chunk=draw(st.booleans()),
         sample=draw(st.sampled_from([1, 5, 20])),
         trial_by=draw(st.sampled_from(["cost", "calls"])),
         prune=draw(st.booleans()),
@@ -240,7 +240,7 @@ def test_any_eddy_gives_the_multiset_of_duckdb(case, drawn, batch_rows):
     source = case.inputs["Src"]
     out = [b for batch in in_batches(source, batch_rows) for b in fabric.run(batch, router)]
     assert as_multiset(pa.Table.from_batches(out, case.bound.output_schema)) == case.expected()
-    if not drawn[1].together:
+    if not drawn[1].one_route_per_chunk:
         assert fabric.metrics.routing_calls == fabric.metrics.evaluations
     assert fabric.metrics.rows_in == source.num_rows
     json.dumps(router.to_json())
@@ -329,7 +329,7 @@ def test_passes_tells_which_rows_pass():
 
 def test_content_knows_sends_each_value_its_way():
     batch = stream(np.ones((5, 2), bool), c=pa.array([0, 1, None, 2, 1]))
-    router = KnownRouter("c", {0: (1, 2), 1: (2, 1)}, (2, 1))
+    router = OracleRouter("c", {0: (1, 2), 1: (2, 1)}, (2, 1))
     ways = watched(router)
     metrics = run(batch, router).metrics
     assert dict(ways) == {0: [1, 2], 1: [2, 1], 2: [2, 1], 3: [2, 1], 4: [2, 1]}

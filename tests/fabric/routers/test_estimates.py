@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querymesh.classify.partitions import Partitions
-from querymesh.fabric.routers.estimates import UNKNOWN, Estimates, Pair, merged, updated
+from querymesh.fabric.routers.estimates import UNKNOWN, Estimates, Pair, updated
 
 HERE = 0b110
-"""A place on the way; nothing hangs on it where nothing is kept by place."""
+"""Some visit context; none matters where nothing is kept by context."""
 
 
 def one_by_one(before, outcomes, memory=0.95):
@@ -148,75 +147,30 @@ def test_taking_over_forgets_what_was_known_before():
     assert one.overall is mine, "others may hold it"
 
 
-RANGE = Partitions({"x": (0.0, 8.0)})
+def test_few_tuples_that_do_otherwise_forget_nothing_and_many_do():
+    known = Estimates(0.95, keeps_contexts=True)
+    elsewhere = 0b10
+    known.add(1, elsewhere, 1000, 100, 0.0)
+    known.add(1, HERE, 1000, 500, 0.0)
+    known.add(1, HERE, 10, 10, 0.0)
+    assert known.selectivity_at(1, HERE) > 0.65, "clearly more than a tenth"
+    assert known.selectivity_at(1, elsewhere) < 0.15
+    known.add(1, HERE, 1000, 650, 0.0)
+    assert known.selectivity_at(1, elsewhere) == pytest.approx(0.65, abs=0.01), "as here"
 
 
-def shard(seen, overall=0.5, attribute=None, column=(), **more):
-    """What a shard knows of operator 1."""
-    known = Estimates(0.95, {1: overall}, {1: 10.0 * overall}, {1: seen}, {})
-    if attribute:
-        known.pairs[1] = Pair((attribute,), len(column) - 1, np.array(column), 0.2, **more)
-    return known
+def test_a_small_change_is_none_however_many_tuples_show_it():
+    known = Estimates(0.95, keeps_contexts=True)
+    elsewhere = 0b10
+    known.add(1, elsewhere, 1000, 100, 0.0)
+    known.add(1, HERE, 1000, 500, 0.0)
+    known.add(1, HERE, 10_000, 5_900, 0.0)
+    assert known.selectivity_at(1, elsewhere) < 0.2
 
 
-def test_two_shards_know_the_mean_by_what_each_has_seen():
-    whole = merged(0.95, [(shard(300, 0.2), RANGE), (shard(100, 0.6), RANGE)], RANGE)
-    assert whole.seen == {1: 400}
-    assert whole.overall[1] == pytest.approx(0.3)
-    assert whole.cost_us[1] == pytest.approx(3.0)
-    assert whole.pairs == {}
-
-
-def test_what_one_shard_has_never_seen_is_as_the_other_knows_it():
-    other = Estimates(0.95, {2: 0.9}, {2: 1.0}, {2: 5}, {})
-    whole = merged(0.95, [(shard(10, 0.2), RANGE), (other, RANGE)], RANGE)
-    assert whole.overall == {1: pytest.approx(0.2), 2: pytest.approx(0.9)}
-    assert merged(0.95, [], RANGE).seen == {}
-    assert merged(0.95, [(Estimates(0.95), RANGE)], RANGE).seen == {}
-
-
-def test_shards_that_agree_on_the_attribute_share_its_column():
-    parts = [
-        (shard(300, 0.5, "k", [0.0, 0.4, 0.8]), RANGE),
-        (shard(100, 0.5, "k", [0.4, 0.4, 0.0]), RANGE),
-    ]
-    pair = merged(0.95, parts, RANGE).pairs[1]
-    assert pair.attributes == ("k",)
-    assert pair.count == 2
-    assert pair.selectivity == pytest.approx([0.1, 0.4, 0.6])
-
-
-def test_where_shards_disagree_the_attribute_most_tuples_went_by_is_taken():
-    parts = [
-        (shard(300, 0.5, "k", [0.0, 0.4, 0.8]), RANGE),
-        (shard(250, 0.5, "j", [0.9, 0.9, 0.9]), RANGE),
-        (shard(200, 0.5, "j", [0.0, 0.0, 0.0]), RANGE),
-    ]
-    pair = merged(0.95, parts, RANGE).pairs[1]
-    assert pair.attributes == ("j",)
-    assert pair.selectivity == pytest.approx([0.5] * 3)
-    none = [*parts, (shard(500), RANGE)]
-    assert merged(0.95, none, RANGE).pairs == {}, "most tuples went by none"
-
-
-def test_a_pair_on_trial_has_no_vote():
-    parts = [
-        (shard(300, 0.5, "k", [0.0, 0.4, 0.8], on_trial=True), RANGE),
-        (shard(100, 0.5, "j", [0.1, 0.1, 0.1]), RANGE),
-    ]
-    assert merged(0.95, parts, RANGE).pairs == {}
-    whole = merged(0.95, [parts[1], (shard(50), RANGE)], RANGE)
-    assert not whole.pairs[1].on_trial
-
-
-def test_columns_by_range_are_put_on_the_common_range_first():
-    left, right = Partitions({"x": (0.0, 4.0)}), Partitions({"x": (4.0, 8.0)})
-    parts = [
-        (shard(100, 0.5, "x", [0.2, 0.2, 0.6, 0.6, 0.0]), left),
-        (shard(100, 0.5, "x", [0.4, 0.4, 0.8, 0.8, 1.0]), right),
-    ]
-    common = left.widened(right)
-    pair = merged(0.95, parts, common).pairs[1]
-    # Of 0..2, 2..4, 4..6 and 6..8, the left shard knows the first two and the right the others;
-    # beyond its range each takes its nearest.
-    assert pair.selectivity == pytest.approx([0.3, 0.5, 0.5, 0.7, 0.5])
+def test_a_cost_follows_within_some_thousand_tuples_however_many_were_seen():
+    known = Estimates(0.95)
+    known.add(1, HERE, 1_000_000, 0, 1.0)
+    assert known.cost(1) == pytest.approx(1.0)
+    known.add(1, HERE, 5_000, 0, 15e-3)
+    assert known.cost(1) == pytest.approx(2.0), "as much as 5,000 tuples before"

@@ -32,6 +32,28 @@ def test_a_second_process_loads_what_the_first_compiled(tmp_path):
     assert hits == ["0", "1"]
 
 
+FILTER = """
+import sys
+import pyarrow as pa
+from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.router import MeshRouter
+from querymesh.fabric.profile.join_profile import written_mesh
+from querymesh.query.parse.query import query
+
+rows = pa.record_batch({"x": [1, 2, 3]})
+bound = query("SELECT x FROM s WHERE x > 1 AND x < 3").bind({"s": rows.schema})
+(out,) = Fabric(bound).run(rows, MeshRouter(written_mesh(bound)))
+print(out["x"].to_pylist(), "numba" in sys.modules)
+"""
+
+
+def test_a_filter_needs_no_numba():
+    told = subprocess.run(
+        [sys.executable, "-c", FILTER], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "[2] False"
+
+
 def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkeypatch, caplog):
     jit = numba.njit
 
@@ -40,7 +62,7 @@ def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkey
             raise RuntimeError("cannot cache function: no locator available")
         return jit(*arguments, **options)
 
-    monkeypatch.setattr(compiled.numba, "njit", no_cache)
+    monkeypatch.setattr(numba, "njit", no_cache)
     monkeypatch.setattr(compiled, "_KERNELS", [])
 
     with caplog.at_level(logging.WARNING, "querymesh"):
@@ -49,7 +71,7 @@ def test_without_a_folder_for_the_cache_kernels_are_compiled_all_the_same(monkey
         def total(numbers):
             return numbers.sum()
 
-    assert total(np.arange(4)) == 6
+        assert total(np.arange(4)) == 6
     assert "set NUMBA_CACHE_DIR" in caplog.text
 
 

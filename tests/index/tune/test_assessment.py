@@ -206,3 +206,9 @@ def test_after_a_reset_nothing_is_known(name):
 def test_an_error_that_would_lose_patterns_is_refused(threshold, error):
     with pytest.raises(ValueError, match="error < threshold"):
         Csria(threshold, error)
+
+
+def test_csria_finds_a_pattern_whose_first_requests_were_dropped():
+    a, b, c, d = (0,), (1,), (2,), (3,)
+    counted = seen(Csria(0.5, 0.25), [a, b, c, d, a, a, a, b])
+    assert counted.result() == {a: 3 / 8}, "half of all requests, one of them dropped"

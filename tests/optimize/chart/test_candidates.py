@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from chart_cases import q2
 from querymesh.cost.plan_tree import Aggregate, plan_text
+from querymesh.cost.rates import TupleRates, tpr_at
 from querymesh.cost.utility import Statistics, plan_costs
 from querymesh.errors import QueryError, QueryMeshError
 from querymesh.optimize.chart.candidates import (
@@ -40,8 +41,8 @@ def joined(names, pairs, key=None, **kwargs):
 
 def test_heuristic_1_groups_the_predicates_of_a_stream():
     first, second = stream_plans(STREAM, "s")
-    assert first.of.predicates == second.predicates == ("a > 5", "a < 10")
-    assert second.tpr == pytest.approx(100e3)
+    assert first.child.selectivity == second.selectivity == ("a > 5", "a < 10")
+    assert tpr_at(second.cost_s) == pytest.approx(100e3)
     known = Statistics({"s": 100.0}, {"a > 5": 0.5, "a < 10": 0.4}, 1.0)
     assert plan_costs(second, known).rate == pytest.approx(20.0), "both hold: AND, not OR"
 
@@ -64,7 +65,7 @@ def test_a_stream_with_less_to_do_has_one_plan():
 
 def test_the_three_plans_of_the_papers_q2():
     texts = {plan_text(join_plan(q2().shape, order)) for order in left_deep_orders(q2().shape)}
-    assert texts == {"((TCP ⋈ UDP) ⋈ SF)", "((TCP ⋈ SF) ⋈ UDP)", "((UDP ⋈ SF) ⋈ TCP)"}
+    assert texts == {"(TCP ⋈ UDP) ⋈ SF", "(TCP ⋈ SF) ⋈ UDP", "(UDP ⋈ SF) ⋈ TCP"}
 
 
 def test_without_the_equality_that_follows_one_of_them_is_a_product_and_left_out():
@@ -84,7 +85,33 @@ def test_a_product_is_made_where_nothing_else_is_left():
     assert orders[0] == ("a", "b", "c", "d")
     assert {order[:2] for order in orders} == {("a", "b"), ("c", "d")}
     second = join_plan(two_pairs, orders[0]).left
-    assert (second.predicates, second.left_tpr) == ((), 3e3)
+    assert (second.selectivity, second.costs.left_tpr) == ((), 3e3)
+
+
+def test_a_join_is_as_slow_as_its_slowest_predicate_and_a_product_as_the_slowest_of_all():
+    joins = (
+        StreamJoin("x", ("a", "b"), 5e3),
+        StreamJoin("y", ("b", "a"), 2e3),
+        StreamJoin("z", ("c", "d"), 3e3),
+    )
+    plan = join_plan(QueryShape(tuple("abcd"), joins=joins), ("a", "b", "c", "d"))
+    third, second, first = plan, plan.left, plan.left.left
+    assert (first.selectivity, first.costs) == (("x", "y"), TupleRates(2e3, 2e3))
+    assert (second.selectivity, second.costs) == ((), TupleRates(2e3, 2e3))
+    assert (third.selectivity, third.costs) == (("z",), TupleRates(3e3, 3e3))
+
+
+def test_a_key_links_a_stream_only_to_streams_of_that_key():
+    joins = (
+        StreamJoin("ab", ("a", "b"), 3e3, key="k"),
+        StreamJoin("cd", ("c", "d"), 3e3, key="l"),
+        StreamJoin("de", ("d", "e"), 3e3, key="l"),
+    )
+    shape = QueryShape(tuple("abcde"), joins=joins)
+    plan = join_plan(shape, ("a", "b", "c", "e", "d"))
+    assert plan.left.left.selectivity == (), "c has nothing to do with a and b"
+    assert plan.left.selectivity == ("de",), "c.l = e.l follows"
+    assert plan.selectivity == ("cd",), "one predicate of a key is enough"
 
 
 @given(st.permutations(["TCP", "UDP", "SF", "FTP"]))
@@ -92,7 +119,7 @@ def test_every_order_of_one_key_joins_by_the_same_selectivities(order):
     shape = q2(streams=4).shape
     plan, used = join_plan(shape, tuple(order)), []
     while hasattr(plan, "left"):
-        used += plan.predicates
+        used += plan.selectivity
         plan = plan.left
     assert len(used) == 3
 
@@ -109,8 +136,8 @@ def test_a_whole_plan_has_the_plan_chosen_for_each_stream():
     shape = QueryShape(
         ("s", "t"), STREAM.selections, STREAM.projections, (StreamJoin("j", ("s", "t"), 3e3),)
     )
-    assert plan_text(whole_plan(shape, ("s", "t"), {"s": 1})) == "(σ(π(s)) ⋈ t)"
-    assert plan_text(whole_plan(shape, ("s", "t"), {})) == "(π(σ(s)) ⋈ t)"
+    assert plan_text(whole_plan(shape, ("s", "t"), {"s": 1})) == "σ(π(s)) ⋈ t"
+    assert plan_text(whole_plan(shape, ("s", "t"), {})) == "π(σ(s)) ⋈ t"
 
 
 def test_too_many_orders_are_searched_for_and_few_found():

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
+from querymesh.cost.plan_tree import Join, Project, Select, Source
 from querymesh.cost.rates import JoinCosts
-from querymesh.optimize.rate.cardinality import cardinality_cost, handled
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, expected_total
+from querymesh.optimize.rate.cardinality import cardinality_cost, expected_total, handled
 from rate_cases import (
     EVENLY_SPREAD,
     FAST_LEAVES,

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from querymesh.cost.plan_tree import Join, Project, Select, Source, sources_of
 from querymesh.cost.rates import JoinCosts, join_rate
 from querymesh.errors import QueryError
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until
+from querymesh.optimize.rate.goals import Last, achieved
 from querymesh.optimize.rate.join_plans import plans
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, expected_total
 from rate_cases import random_query
 
 READINGS = ["queue", "mean", "printed"]
@@ -148,6 +150,61 @@ def test_the_time_of_the_outputs_of_a_time_is_that_time(tree, reading, part):
     curve = predicted(tree, reading=reading)
     time_s = part * curve.time_of(curve.total)
     assert curve.time_of(curve.outputs(time_s)) == pytest.approx(time_s, rel=1e-6)
+
+
+def random_plan(seed):
+    rng = random.Random(seed)
+    return rng.choice(plans(random_query(rng)))
+
+
+@pytest.mark.parametrize("seed", [59, 80, 180, 387, 476, 670, 711])
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_last_digit_of_a_total_is_not_waited_for(seed, reading):
+    curve = predicted(random_plan(seed), reading=reading)
+    nearly_s = curve.time_of(curve.total * (1 - 1e-9))
+    assert curve.time_of(curve.total) == pytest.approx(nearly_s, rel=1e-5)
+
+
+def test_times_and_outputs_lead_to_each_other_in_many_plans():
+    for seed in range(120):
+        for reading in READINGS:
+            curve = predicted(random_plan(seed), reading=reading)
+            for part in (0.001, 0.1, 0.5, 0.9, 0.99, 0.999):
+                time_s = part * curve.time_of(curve.total)
+                assert curve.time_of(curve.outputs(time_s)) == pytest.approx(time_s, rel=1e-6)
+
+
+def test_the_last_result_of_a_plan_that_keeps_pace_comes_with_the_last_row():
+    # S2 is the last to end; a fast join above it must not put off the end by what is rounded.
+    ends_s = max(source.end_s for source in sources_of(random_plan(387)))
+    assert achieved(random_plan(387), Last()) == pytest.approx(ends_s, rel=1e-9)
+    assert achieved(random_plan(59), Last()) == pytest.approx(1114.9525585637325, rel=1e-9)
+
+
+def test_a_stream_that_has_ended_has_all_its_rows_though_products_are_rounded():
+    source = Source("A", 7, 115)
+    assert source.rate * source.end_s < source.size
+    curve = predicted(source)
+    assert curve.outputs(source.end_s) == source.size
+
+
+def test_a_flat_tail_is_as_long_as_it_is_and_its_rounding_is_no_result():
+    made = np.array([0.0, 60.0, 100 * (1 - 1e-15), 100.0])
+    curve = Curve(np.array([0.0, 10.0, 20.0, 900.0]), made, True)
+    assert curve.time_of(100) == 20
+    assert curve.time_of(100 * (1 - 1e-15)) == 20
+    assert curve.time_of(80) == pytest.approx(15)
+    # A rest that is more than rounding is waited for.
+    made = np.array([0.0, 60.0, 99.999, 100.0])
+    assert Curve(curve.times_s, made, True).time_of(100) == 900
+
+
+def test_work_that_is_small_beside_the_time_is_no_delay():
+    # A nanosecond a row: after some hours the clock's last digit is more than the work of a row.
+    costs = JoinCosts(hash_s=1e-9)
+    tree = Join(Source("A", 3, 1e5), Source("B", 7, 2e5), 1e-3, costs)
+    free = Join(Source("A", 3, 1e5), Source("B", 7, 2e5), 1e-3)
+    assert (predicted(tree, 1e5).made == predicted(free, 1e5).made).all()
 
 
 @settings(deadline=None, max_examples=40)

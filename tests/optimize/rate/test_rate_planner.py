@@ -11,18 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from querymesh.cost.plan_tree import Source, join_shape
 from querymesh.cost.rates import JoinCosts
 from querymesh.errors import QueryError
 from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import order_of, route_for, written_orders
 from querymesh.optimize.planning.planner import PairStats, Round
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
 from querymesh.optimize.rate.observed_rates import RateStatistics, linked_pairs
 from querymesh.optimize.rate.probe_orders import tree_orders
-from querymesh.optimize.rate.rate_planner import RatePlanner, chosen_for
+from querymesh.optimize.rate.rate_planner import (
+    RatePlanner,
+    chosen_for,
+    default_goal,
+    has_moved,
+    is_better,
+)
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, expected_total, nested
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 
@@ -64,7 +71,7 @@ def test_the_stream_that_comes_often_is_joined_last():
     planner = RatePlanner(join_of(CHAIN), MostBy(60))
     decision = planner.observe(round_of(0, {"a": 500, "b": 50, "c": 10}, EVEN))
     assert decision.orders == {"a": ("b", "c"), "b": ("c", "a"), "c": ("b", "a")}
-    assert nested(planner.chosen.tree) == (("b", "c"), "a")
+    assert join_shape(planner.chosen.tree) == (("b", "c"), "a")
     assert "(b ⋈ c) ⋈ a" in decision.reason
 
 
@@ -105,7 +112,7 @@ def test_a_late_plan_is_left_for_one_that_is_not():
     assert decision.orders["b"] == ("c", "a")
     query, _ = planner.statistics.query()
     late = chosen_for(query, MostBy(60), Space("linear", "pushed"))
-    assert nested(late.tree) == (("b", "c"), "a")
+    assert join_shape(late.tree) == (("b", "c"), "a")
     assert late.value == planner.chosen.value
 
 
@@ -194,6 +201,109 @@ def test_no_probe_is_free_whatever_a_fit_says(seconds, probe_us, move_us):
     costs = statistics.query()[0].costs
     assert 1e6 * costs.probe_s == pytest.approx(probe_us, rel=1e-3)
     assert 1e6 * costs.move_s == pytest.approx(move_us, rel=1e-3)
+
+
+def test_a_round_that_found_nothing_counts_as_half_a_match():
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 100, "b": 200}, {})
+    shown.met["a", "b"] = PairStats(100, 0, 2000.0, 1e-3)
+    shown.met["b", "a"] = PairStats(200, 0, 1000.0, 1e-3)
+    statistics.observe(shown)
+    assert statistics.unknown == []
+    (predicate,) = statistics.query()[0].predicates
+    assert predicate.selectivity == pytest.approx(0.5 / (100 * 2000 + 200 * 1000))
+
+
+def test_matches_of_both_directions_count_together():
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 100, "b": 200}, {})
+    shown.met["a", "b"] = PairStats(100, 30, 2000.0, 1e-3)
+    shown.met["b", "a"] = PairStats(200, 50, 1000.0, 1e-3)
+    statistics.observe(shown)
+    (predicate,) = statistics.query()[0].predicates
+    assert predicate.selectivity == pytest.approx(80 / (100 * 2000 + 200 * 1000))
+
+
+def test_a_pair_of_which_nothing_was_stored_is_not_known():
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 100, "b": 200}, {})
+    shown.met["a", "b"] = PairStats(100, 0, 0.0, 1e-3)
+    statistics.observe(shown)
+    assert statistics.unknown == ["a ⋈ b"]
+
+
+# When another plan is worth a change
+
+
+LATE = chosen_for(
+    RateQuery((Source("a", 10.0), Source("b", 10.0)), (JoinPredicate("a", "b", 0.1),)),
+    MostBy(60),
+    Space(),
+)
+LATE = replace(LATE, value=1000.0, load=2.0, on_time=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "load", "better"),
+    [
+        (1031, 2.0, True),
+        (1030, 2.0, False),
+        (1029, 2.0, False),
+        (1029, 1.9, True),
+        (990, 1.0, True),
+        (990, 1.95, False),
+        (970, 1.0, True),
+        (969, 1.0, False),
+        (1000, 1.94, False),
+        (1000, 1.939, True),
+    ],
+)
+def test_a_plan_is_left_for_more_results_or_for_as_many_with_less_work(value, load, better):
+    found = replace(LATE, value=float(value), load=load)
+    assert is_better(found, LATE, MostBy(60)) == better
+
+
+@pytest.mark.parametrize(
+    ("seconds", "load", "better"),
+    [(969, 2.0, True), (971, 2.0, False), (1010, 1.0, True), (1031, 1.0, False)],
+)
+def test_a_plan_is_left_for_one_that_is_done_earlier(seconds, load, better):
+    found = replace(LATE, value=float(seconds), load=load)
+    for goal in (First(10), Last()):
+        assert is_better(found, LATE, goal) == better
+
+
+def test_of_plans_that_are_never_late_only_the_work_counts():
+    running = replace(LATE, on_time=True)
+    for value in (500.0, 5000.0):
+        assert is_better(replace(running, value=value, load=1.0), running, MostBy(60))
+        assert not is_better(replace(running, value=value, load=1.99), running, MostBy(60))
+    # If only one of the two is never late, its value counts too.
+    assert not is_better(replace(running, value=500.0, load=1.0), LATE, MostBy(60))
+    assert not is_better(replace(LATE, value=500.0, load=1.0), running, MostBy(60))
+
+
+def test_a_plan_that_never_gets_there_is_left_for_any():
+    never = replace(LATE, value=math.inf)
+    assert is_better(replace(LATE, value=1e9, load=1e9), never, First(10))
+
+
+@pytest.mark.parametrize(
+    ("window", "goal_s"), [("10 SECONDS", 60), ("29 SECONDS", 60), ("45 SECONDS", 90)]
+)
+def test_without_a_goal_it_is_a_minute_or_twice_the_longest_window(window, goal_s):
+    assert default_goal(join_of(CHAIN, window=f"[RANGE {window}]")) == MostBy(goal_s)
+    assert RatePlanner(join_of(CHAIN, window=f"[RANGE {window}]")).goal == MostBy(goal_s)
+
+
+def test_a_planner_looks_again_once_a_figure_has_moved_by_more_than_a_tenth():
+    before = {"rate of a": 100.0, "a ⋈ b": 0.0}
+    assert not has_moved(before, {"rate of a": 110.0, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 110.1, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 89.9, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 100.0, "a ⋈ b": 1e-9})
+    assert has_moved(before, {"rate of a": 100.0})
+    assert has_moved({"rate of a": 100.0}, before)
 
 
 def test_windows_that_count_rows_last_as_long_as_the_rate_says():

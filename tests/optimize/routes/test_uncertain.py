@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import querymesh as qm
 from profiles import profile_of, random_profiles, three_classes
 from querymesh.cost.route_time import Overheads
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.mesh.route import certain, uncertain_text, written_route
 from querymesh.optimize.routes.uncertain import MOST_CHOICES, dearest_us, uncertain_route
@@ -80,7 +80,7 @@ def test_training_with_a_tolerance_leaves_orders_open_leaf_by_leaf():
 
 @pytest.mark.parametrize("tolerance", [-0.1, float("nan"), float("inf")])
 def test_a_tolerance_that_is_no_share_is_refused(tolerance):
-    with pytest.raises(TrainingError, match="tolerance is a share from 0"):
+    with pytest.raises(OptionError, match="tolerance is a share from 0"):
         Training(tolerance=tolerance)
 
 

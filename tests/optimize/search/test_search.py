@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from problems import OVERHEADS, random_problems, stock_problem
 from querymesh.classify.tree import Leaf
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError, TrainingError
 from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.lattice import (
     bell_number,
@@ -203,7 +203,7 @@ def test_restarts_count_as_partitions():
     ],
 )
 def test_settings_with_which_a_walk_has_no_end_are_refused(search, wrong, text):
-    with pytest.raises(TrainingError, match=text):
+    with pytest.raises(OptionError, match=text):
         search(stock_problem(), STARTS["extreme-1"], np.random.default_rng(0), **wrong)
 
 

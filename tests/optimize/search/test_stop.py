@@ -4,7 +4,7 @@ import pytest
 
 from problems import OVERHEADS, stock_problem, training_set
 from profiles import profile_of
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.searches import SEARCHES
 from querymesh.optimize.search.start import STARTS
@@ -53,9 +53,9 @@ def test_operators_that_cost_nothing_end_a_search(search):
 
 
 def test_bounds_that_bound_nothing_are_refused():
-    with pytest.raises(TrainingError, match=r"stop\.plateau must be greater than 0 or None, not 0"):
+    with pytest.raises(OptionError, match=r"stop\.plateau must be greater than 0 or None, not 0"):
         Stop(plateau=0)
-    with pytest.raises(TrainingError, match="at least one of iterations, plateau, seconds"):
+    with pytest.raises(OptionError, match="at least one of iterations, plateau, seconds"):
         Stop()
 
 
@@ -71,7 +71,7 @@ def test_bounds_that_bound_nothing_are_refused():
     ],
 )
 def test_bounds_of_a_wrong_kind_are_refused(wrong, text):
-    with pytest.raises(TrainingError, match=text):
+    with pytest.raises(OptionError, match=text):
         Stop(**wrong)
 
 

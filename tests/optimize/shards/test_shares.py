@@ -13,7 +13,7 @@ from querymesh.optimize.shards.share_search import ShareSearch, alike, divisors
 from querymesh.optimize.shards.shares import best_shards_at_most, choose_shares
 from querymesh.report.text.shares_text import query_shapes, shard_tables, shares_text
 
-DOCS = Path(__file__).parents[3] / "docs" / "shards.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guide" / "shards.md"
 
 
 def all_shares(dimensions, shards):
@@ -224,6 +224,13 @@ def test_a_prime_number_of_shards_is_taken_as_it_is_and_a_better_one_is_offered(
     assert (better.shares, better.expected_load(rates)) == ((3, 2), pytest.approx(5 / 12))
 
 
+def test_the_lowest_bound_does_not_end_the_search_for_the_best_number_of_shards():
+    """The bound of 22 is below that of 18, but 22 = 11 * 2 cuts three dimensions badly."""
+    dimensions, rates = [rows_of(s) for s in "abc"], dict.fromkeys("abc", 1.0)
+    best = best_shards_at_most(dimensions, rates, 22)
+    assert (best.shares, best.expected_load(rates)) == ((3, 3, 2), pytest.approx(7 / 18))
+
+
 def test_what_makes_no_sense_is_refused_with_a_remedy():
     key = Dimension("key", frozenset("ab"))
     with pytest.raises(QueryError, match="shards=1 or more"):
@@ -266,7 +273,7 @@ def test_a_cube_reads_as_its_dimensions_its_copies_and_their_sum():
 
 def test_the_tables_of_the_documentation_are_the_computed_ones():
     assert shard_tables() in DOCS.read_text(encoding="utf-8"), (
-        "copy what `python -m querymesh.report.text.shares_text` prints into docs/shards.md"
+        "copy what `python -m querymesh.report.text.shares_text` prints into docs/guide/shards.md"
     )
 
 

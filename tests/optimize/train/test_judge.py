@@ -3,8 +3,9 @@ import logging
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from profiles import profile_of, random_profiles, three_classes
+from profiles import profile_of, profiles_with_kinds, random_profiles, three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.optimize.train.folds import JUDGES, Fold
 from querymesh.optimize.train.judge import train_until_accurate
@@ -127,7 +128,7 @@ def test_other_judges_accept_what_pays_and_refuse_what_is_chance(judge):
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-@given(profile=random_profiles(most_rows=25))
+@given(profile=st.one_of(random_profiles(most_rows=25), profiles_with_kinds()))
 @settings(max_examples=25, deadline=None)
 def test_whatever_the_judge_a_mesh_never_costs_more_than_the_best_single_route(judge, profile):
     mesh = train_mesh(QUERY, profile, OVERHEADS, Training(judge=judge, folds=3))

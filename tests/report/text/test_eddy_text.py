@@ -13,7 +13,7 @@ NAMES = {1: "one", 2: "two", 3: "three"}
 
 
 def state_of(seen, pair=None, events=(), **learning):
-    state = make_eddy("cbr", BOUND, qm.Routing()).to_json()
+    state = make_eddy("cbr", BOUND, qm.policies.Routing()).to_json()
     state["estimates"] = {
         "overall": {"1": 0.25, "2": 0.5},
         "cost_us": {"1": 2.0, "2": 0.125},
@@ -89,14 +89,14 @@ def test_the_text_has_all_that_was_learned():
         (2, "classifier k"): 600,
         (1, "profiling"): 100,
     }
-    known = learned("cbr", NAMES, make_eddy("cbr", BOUND, qm.Routing()), states, calls)
+    known = learned("cbr", NAMES, make_eddy("cbr", BOUND, qm.policies.Routing()), states, calls)
     assert squeezed(known.explain()) == squeezed(EXPECTED)
     assert known.attributes == {"two": ("k",)}
     np.testing.assert_allclose(known.estimates.pairs[2].selectivity, [0.125, 0.9, 0.5])
 
 
 def test_an_eddy_has_no_classifiers_to_show():
-    eddy = make_eddy("eddy", BOUND, qm.Routing())
+    eddy = make_eddy("eddy", BOUND, qm.policies.Routing())
     text = learned("eddy", NAMES, eddy, {}, {}).explain()
     assert "classifier" not in text
     assert "three" in text

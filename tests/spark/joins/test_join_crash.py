@@ -341,7 +341,7 @@ def test_speculative_attempts_give_the_same_results(tmp_path, cluster):
 
 def started(spark, folder, sink, asked=None, **how):
     """A run from wherever the checkpoint stands."""
-    how = {"shards": 2, "delay": f"{DELAY_MS} milliseconds", **how}
+    how = {"shards": 2, "watermark": f"{DELAY_MS} milliseconds", **how}
     checkpoint = str(folder / "checkpoint")
     asked = asked or join_driver.query(folder / "marks")
     out = qm.run(asked, join_driver.inputs(spark, folder), checkpoint=checkpoint, **how)
@@ -390,13 +390,13 @@ def test_a_query_that_stops_goes_on_with_any_policy_mesh_and_index(spark, tmp_pa
         join_driver.query(tmp_path / "marks"),
         {s: pq.read_table(tmp_path / "in" / s) for s in STREAMS}
         | {"T": pq.read_table(tmp_path / "in/T.parquet")},
-        training=qm.Training(sample_rows=300),
+        policy=qm.policies.Mesh(sample_rows=300),
     )
     runs = [
         (None, {}),
         (None, {"policy": "single", "index": "amri"}),
-        (None, {"policy": "single", "adapt": False, "index": "bitmap"}),
-        (mesh, {"index": "hash", "indexing": qm.Indexing(hashes=1)}),
+        (None, {"policy": qm.policies.Single(adapt=False), "index": "bitmap"}),
+        (mesh, {"index": qm.indices.Hash(hashes=1)}),
         (mesh, {"shards": None}),
     ]
     for number, (asked, how) in enumerate(runs):

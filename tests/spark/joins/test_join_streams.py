@@ -31,7 +31,7 @@ def test_late_tuples_are_dropped_and_counted_and_no_others(spark, tmp_path):
     feed.add(A=rows_at(7, 14, first_id=4), B=rows_at(9, first_id=2))
     # Now 12 s.
     feed.add(A=rows_at(None, 12, first_id=6), B=rows_at(11.5, 13, first_id=3))
-    ran = Ran(feed, PAIR, tmp_path / "checkpoint", delay="2 seconds")
+    ran = Ran(feed, PAIR, tmp_path / "checkpoint", watermark="2 seconds")
     assert ran.live.late == {"a": 2, "b": 1}
     assert ran.live.untimed == {"a": 1, "b": 0}
     assert ran.horizons_s == [8, 8, 12]
@@ -70,7 +70,7 @@ def test_an_idle_stream_no_longer_holds_the_state(spark, tmp_path):
     states = []
     ran = Ran(
         feed, PAIR, tmp_path / "checkpoint", lambda _, live: states.append(live.states["a"].rows),
-        idle="0 seconds",
+        idle_timeout="0 seconds",
     )  # fmt: skip
     assert ran.horizons_s == [0, 11, 21, 31, 41]
     assert states == [1, 3, 4, 4, 4, 3], "five seconds before the horizon, and the batch's own"
@@ -80,7 +80,7 @@ def test_an_idle_stream_no_longer_holds_the_state(spark, tmp_path):
 
 def test_a_silent_stream_that_is_waited_for_holds_the_state(spark, tmp_path):
     feed = idle_feed(spark, tmp_path / "in")
-    ran = Ran(feed, PAIR, tmp_path / "checkpoint", idle="1 hour")
+    ran = Ran(feed, PAIR, tmp_path / "checkpoint", idle_timeout="1 hour")
     assert set(ran.horizons_s) == {0}
     assert ran.live.late == {"a": 0, "b": 0}
     assert ran.live.states["a"].rows == 10
@@ -120,7 +120,11 @@ def test_an_aggregate_on_top_makes_batches_without_rows(spark, tmp_path):
         for second in range(start, start + 20, 10):
             feed.add(**{n: random_rows(rng, 60, 10.0, second, 10 * second) for n in "AB"})
         out = qm.run(
-            query_of(sql), feed.streams(), shards=2, delay="0 seconds", checkpoint=str(checkpoint)
+            query_of(sql),
+            feed.streams(),
+            shards=2,
+            watermark="0 seconds",
+            checkpoint=str(checkpoint),
         )
         # A result's ts is that of a, which may be five seconds older than the result.
         counts = out.withWatermark("ts", "5 seconds").groupBy(F.window("ts", "10 seconds")).count()
@@ -154,7 +158,7 @@ def test_progress_tells_what_was_done(spark, tmp_path):
     )
     ran = Ran(feed, PAIR, tmp_path / "checkpoint", policy="single")
     assert ran.rows == pairs_of(feed) - Counter({(9, 0): 1, (9, 1): 1})
-    told = ran.live.progress(ran.query.lastProgress)
+    told = ran.live.progress_with(ran.query.lastProgress)
     assert told["batchId"] == 1
     assert told["numInputRows"] == 3
     ours = told["querymesh"]
@@ -187,12 +191,12 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
     ran = Ran(
         feed, sql, tmp_path / "checkpoint",
         lambda number, live: number == 3 and live.wait_until_learned(60),
-        training=qm.Training(sample_rows=200), functions={"odd": odd},
+        policy=qm.policies.Mesh(sample_rows=200), functions={"odd": odd},
     )  # fmt: skip
     for alias, live in ran.live.views.items():
         assert [version for version, _ in live.versions[:2]] == [0, 1], alias
         assert live.mesh.sample_rows >= 200
-        assert {version for version, _ in live.metrics.leaf_rows} >= {0, 1}
+        assert {version for version, _ in live.counts.leaf_rows} >= {0, 1}
     assert ran.live.problems == []
     newest = "greatest(epoch_us(a.ts), epoch_us(b.ts), epoch_us(c.ts))"
     found = feed.registered().sql(
@@ -201,6 +205,33 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
         f"2000000 AND {newest} - epoch_us(c.ts) <= 3000000"
     )
     assert ran.rows == Counter(found.fetchall())
+
+
+def test_damaged_meshes_of_a_join_are_set_aside_and_learned_again(spark, tmp_path):
+    rng = np.random.default_rng(4)
+    feed = Feed(spark, tmp_path / "in", "AB")
+    found: Counter = Counter()
+    for begin in (0, 3):
+        for number in range(begin, begin + 3):
+            feed.add(**{n: random_rows(rng, 150, 10.0, 10 * number, 150 * number) for n in "AB"})
+        ran = Ran(
+            feed, f"{PAIR} AND a.x < 3", tmp_path / "checkpoint",
+            lambda number, live, last=begin + 2: number == last and live.wait_until_learned(60),
+            policy=qm.policies.Mesh(sample_rows=100, adapt=False),
+        )  # fmt: skip
+        assert [view.version for view in ran.live.views.values()] == [1, 1]
+        assert all(view.mesh.sample_rows >= 100 for view in ran.live.views.values())
+        assert len(ran.live.problems) == (0 if begin == 0 else 2)
+        assert all("mesh-000001.json" in problem for problem in ran.live.problems)
+        found += ran.rows
+        for file in (tmp_path / "checkpoint/querymesh").glob("mesh-*/mesh-*.json"):
+            file.write_text("{")
+    assert len([*tmp_path.glob("checkpoint/querymesh/mesh-*/mesh-000001.json.damaged")]) == 2
+    oracle = feed.registered().sql(
+        "SELECT a.id, b.id FROM A a, B b WHERE a.k = b.k AND a.x < 3 AND "
+        "abs(epoch_us(a.ts) - epoch_us(b.ts)) <= 5000000"
+    )
+    assert found == Counter(oracle.fetchall())
 
 
 def by_rows(batches, sizes):
@@ -234,7 +265,7 @@ def test_windows_that_count_rows_run_on_a_stream(spark, tmp_path):
     for tables in batches:
         feed.add(**tables)
     sql = "SELECT a.id AS a, b.id AS b FROM A a [ROWS 3], B b [ROWS 4] WHERE a.k = b.k"
-    ran = Ran(feed, sql, tmp_path / "checkpoint", shards=1, delay="1 hour")
+    ran = Ran(feed, sql, tmp_path / "checkpoint", shards=1, watermark="1 hour")
     assert ran.rows == by_rows(batches, {"A": 3, "B": 4})
     assert sum(ran.rows.values()) > 20
 
@@ -251,7 +282,12 @@ def test_an_aggregate_by_time_counts_results_as_old_as_a_window(spark, tmp_path)
     )
     checkpoint = tmp_path / "checkpoint"
     out = qm.run(
-        asked, feed.streams(), shards=2, delay="0 seconds", checkpoint=str(checkpoint), adapt=False
+        asked,
+        feed.streams(),
+        shards=2,
+        watermark="0 seconds",
+        checkpoint=str(checkpoint),
+        policy=qm.policies.Mesh(adapt=False),
     )
     newest = {}
 

@@ -12,7 +12,7 @@ from join_feed import Feed, rows_at, to_end
 from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
 from querymesh.spark.joins.tree_run import without
 
-NATIVE = {"policy": "rate", "engine": "native", "training": SMALL}
+NATIVE = {"policy": qm.policies.Rate(**SMALL), "engine": "native"}
 
 
 def query(sql=CHAIN, **how):
@@ -30,11 +30,12 @@ def joined_columns(out):
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_a_batch_as_a_tree_gives_what_duckdb_gives(spark, tmp_path, goal):
     frames, feed = one_batch(spark, tmp_path)
-    out = qm.run(query(), frames, goal=goal, **NATIVE)
+    policy = qm.policies.Rate(goal=goal, **SMALL)
+    out = qm.run(query(), frames, policy=policy, engine="native")
     assert collected(out) == in_duckdb(feed)
-    live = qm.metrics(out)
-    assert isinstance(live, qm.TreeRun)
-    assert (live.engine, live.policy, live.shape) == ("native", "rate", (("b", "c"), "a"))
+    live = qm.inspect(out)
+    assert isinstance(live, qm.Run)
+    assert (live.engine, live.policy, live.tree) == ("native", "rate", (("b", "c"), "a"))
     top, below = joined_columns(out)
     assert set(top) == {"0", "1"}, "a is joined to b last"
     assert set(below) == {"1", "2"}
@@ -42,7 +43,7 @@ def test_a_batch_as_a_tree_gives_what_duckdb_gives(spark, tmp_path, goal):
 
 def test_the_tree_is_drawn_and_says_what_it_was_chosen_by(spark, tmp_path):
     frames, _ = one_batch(spark, tmp_path)
-    text = qm.metrics(qm.run(query(), frames, **NATIVE)).explain()
+    text = qm.inspect(qm.run(query(), frames, **NATIVE)).explain()
     assert "as a tree of Spark's own joins" in text
     assert "tree\n  ⋈\n  ├─ ⋈\n  │  ├─ b\n  │  └─ c\n  └─ a" in text
     assert "orders" not in text
@@ -58,7 +59,7 @@ def test_a_stream_as_a_tree_is_planned_by_its_sample_and_gives_what_duckdb_gives
     tables = stretch(**counts)
     feed.add(**tables)
     feed.add()
-    out = qm.run(query(), feed.streams(), sample=tables, delay="0 seconds", **NATIVE)
+    out = qm.run(query(), feed.streams(), sample=tables, watermark="0 seconds", **NATIVE)
     assert out.isStreaming
     found: Counter = Counter()
     to_end(
@@ -68,7 +69,7 @@ def test_a_stream_as_a_tree_is_planned_by_its_sample_and_gives_what_duckdb_gives
     assert found == in_duckdb(feed)
     assert found.total() > 20
     seldom = "c" if counts["a"] > counts["c"] else "a"
-    assert set(qm.metrics(out).shape[0]) == {"b", seldom}
+    assert set(qm.inspect(out).tree[0]) == {"b", seldom}
 
 
 def test_aggregates_of_a_batch_are_on_top_of_the_tree(spark, tmp_path):
@@ -79,7 +80,7 @@ def test_aggregates_of_a_batch_are_on_top_of_the_tree(spark, tmp_path):
     for (_, _, c), times in in_duckdb(feed).items():
         expected[c] += times
     assert dict(map(tuple, out.collect())) == expected
-    assert qm.metrics(out).shape == (("b", "c"), "a")
+    assert qm.inspect(out).tree == (("b", "c"), "a")
 
 
 def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
@@ -88,10 +89,10 @@ def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
     t = pa.table({"k": [1, 2, 3], "name": ["x", "y", "z"]})
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
     native = qm.run(query(sql), {**frames, "T": t}, **NATIVE)
-    states = qm.run(query(sql), {**frames, "T": t}, policy="single", training=SMALL)
+    states = qm.run(query(sql), {**frames, "T": t}, policy=qm.policies.Single(**SMALL))
     assert collected(native) == collected(states) != Counter()
-    assert set("abc") == set(qm.metrics(native).planner.orders)
-    assert "t" not in str(qm.metrics(native).shape)
+    assert set("abc") == set(qm.inspect(native).planner.planner.orders)
+    assert "t" not in str(qm.inspect(native).tree)
 
 
 def test_a_shape_without_its_tables_keeps_the_streams_together():
@@ -121,10 +122,15 @@ PAIR = "SELECT a.id FROM A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS] WHERE a.k 
             "index= is of a join on states.*leave out index=",
         ),
         (PAIR, {"shards": 2}, QueryMeshError, "shards= is of a join on states"),
-        (PAIR, {"adapt": qm.Adaptation(budget=0.5)}, QueryMeshError, "adapt= is of a join on"),
+        (
+            PAIR,
+            {"policy": qm.policies.Rate(budget=0.5)},
+            QueryMeshError,
+            "budget= is of a join on",
+        ),
         (PAIR, {"policy": "mesh"}, UnsupportedError, "engine='auto'; or policy='rate'"),
         (PAIR, {"policy": "chart"}, UnsupportedError, "engine='auto'; or policy='rate'"),
-        (PAIR, {"delay": "soon"}, QueryMeshError, "delay='soon' is no length of time"),
+        (PAIR, {"watermark": "soon"}, QueryMeshError, "watermark='soon' is no length of time"),
         (PAIR.replace("RANGE 2 SECONDS", "ROWS 3"), {}, UnsupportedError, "ROWS 3.* of b"),
         (f"{PAIR} AND odd(b.x) = 1", {}, UnsupportedError, "odd in the condition"),
     ],

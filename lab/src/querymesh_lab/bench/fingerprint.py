@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -13,7 +16,11 @@ SUMS = ("COUNT(*)", "COALESCE(SUM(id), 0)", "COALESCE(SUM((id * 7919) % 104729),
 
 def of_ids(result: DataFrame) -> Fingerprint:
     """The timed action on Spark: it makes the whole result and brings back three numbers."""
-    row = result.selectExpr(*SUMS).first()
+    return of_sums(result.selectExpr(*SUMS).first())
+
+
+def of_sums(row: Sequence[Any] | None) -> Fingerprint:
+    """The one row that `SUMS` gave, in any engine; no row at all is an empty result."""
     return (0, 0, 0) if row is None else (int(row[0]), int(row[1]), int(row[2]))
 
 

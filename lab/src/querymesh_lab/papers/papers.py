@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,22 @@ from querymesh.options import check_name
 from querymesh.spark.session import local_session
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import Log
+from querymesh_lab.drawing import write
 from querymesh_lab.papers.amri import amri
 from querymesh_lab.papers.cbr import cbr
 from querymesh_lab.papers.om import om
 from querymesh_lab.papers.qm import qm
-from querymesh_lab.papers.qm import qm_charts as charts
-from querymesh_lab.papers.qm.qm import Reproduced
 from querymesh_lab.papers.rate import rate
+from querymesh_lab.papers.reproduced import Figures, Reproduced
 
-PAPERS: Mapping[str, Mapping[str, Callable[[Bench], Reproduced]] | None] = {
+PAPERS: Mapping[str, Figures] = {
     "qm": qm.FIGURES,
     "cbr": cbr.FIGURES,
     "amri": amri.FIGURES,
     "om": om.FIGURES,
     "rate": rate.FIGURES,
 }
-"""The figures of each paper, by the names of their systems; None is not built yet."""
+"""The figures of each paper, by the name of its system."""
 
 ALL = "all"
 COLOURS = {"exceeds": "green", "direction": "yellow", "contradicts": "red", "not yet": "dim"}
@@ -39,19 +40,15 @@ COLOURS = {"exceeds": "green", "direction": "yellow", "contradicts": "red", "not
 def reproduce(
     paper: str, quick: bool, plots: Path | None, log: Log, figures: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Run one paper's experiments, or those of all that are built; one row a claim.
+    """Run one paper's experiments, or those of all papers; one row a claim.
 
     With `figures` only these of them.
     """
     check_name("paper", paper, (*PAPERS, ALL))
-    missing = [name for name, of_paper in PAPERS.items() if of_paper is None]
-    if paper in missing:
-        built = ", ".join(name for name in PAPERS if name not in missing)
-        raise QueryMeshError(f"the experiments of {paper!r} are not built yet. There are: {built}")
-    chosen = {name: of or {} for name, of in PAPERS.items() if paper in (name, ALL)}
+    chosen = {name: of_paper for name, of_paper in PAPERS.items() if paper in (name, ALL)}
     for figure in figures:
         check_name("figure", figure, [known for of_paper in chosen.values() for known in of_paper])
-    bench = Bench(local_session(2, "querymesh reproduce"), quick, log)
+    bench = Bench(quick, log, partial(local_session, 2, "querymesh reproduce"))
     rows = []
     for name, of_paper in chosen.items():
         command = f"querymesh reproduce {name}" + (" --quick" if quick else "")
@@ -63,15 +60,13 @@ def reproduce(
         rows += [result.as_row(command) for result in found.results]
         if plots is not None:
             _draw(name, found, plots, log)
-    if paper == ALL:
-        log(f"not built yet: {', '.join(missing)}")
     return rows
 
 
 def _draw(paper: str, found: Reproduced, folder: Path, log: Log) -> None:
     try:
         for drawing in found.drawings:
-            for path in charts.write(folder, drawing(), paper):
+            for path in write(folder, drawing(), paper):
                 log(f"plot written to {path}")
     except SetupError as missing:
         log(f"no plots: {missing}")

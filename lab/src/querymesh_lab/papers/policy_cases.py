@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh_lab.bench.policies.filter_subjects import Source
-from querymesh_lab.bench.policies.race import Case
+from querymesh_lab.bench.policies.filter_subjects import FilterSubject
+from querymesh_lab.bench.policies.race import PolicyCase
 from querymesh_lab.papers.cbr import stream_star
 from querymesh_lab.papers.cbr.stream_star import Matrix, StreamStar, random_selectivities, skewed
 from querymesh_lab.papers.qm import ten_way
@@ -39,7 +39,7 @@ class MixedStar(StreamStar):
         return batch, kind
 
     def dimensions(self) -> dict[str, pa.Table]:
-        """d1, d2, …, under the same numbers."""
+        """The tables d1, d2, …, with keys renumbered in the same way."""
         functions = self.query().functions
         found = {}
         for number in range(1, self.joins + 1):
@@ -53,12 +53,12 @@ class MixedStar(StreamStar):
         return np.random.default_rng((2, number)).permutation(2 * self.dimension_rows)
 
 
-def _star(name: str, selectivity: Matrix) -> Callable[[int], Source]:
-    def make(rows: int) -> Source:
+def _star(name: str, selectivity: Matrix) -> Callable[[int], FilterSubject]:
+    def make(rows: int) -> FilterSubject:
         star = MixedStar(selectivity)
         batch, classes = star.source(rows)
         table = pa.Table.from_batches([batch])
-        return Source(
+        return FilterSubject(
             name, star.query(), stream_star.SOURCE, table, star.dimensions(), classes,
             kind="look-ups",
         )  # fmt: skip
@@ -66,10 +66,10 @@ def _star(name: str, selectivity: Matrix) -> Callable[[int], Source]:
     return make
 
 
-def _ten_way(rows: int) -> Source:
+def _ten_way(rows: int) -> FilterSubject:
     design = TenWay()
     table, classes = design.source(rows)
-    return Source(
+    return FilterSubject(
         "ten-way look-ups", design.query(), ten_way.SOURCE, table, design.partner_tables(),
         classes, kind="look-ups",
     )  # fmt: skip
@@ -82,7 +82,7 @@ STARS: dict[str, Matrix] = {
     "Stream-Star, no skew": skewed(OPERATORS, 0.05 ** (1 / OPERATORS)),
 }
 
-CASES: dict[str, Case] = {
+CASES: dict[str, PolicyCase] = {
     **{name: (_star(name, matrix), 60_000, 2_000) for name, matrix in STARS.items()},
     "ten-way look-ups": (_ten_way, 60_000, 1_500),
 }

@@ -62,10 +62,10 @@ class RouteToken:
         return sum(1 if isinstance(entry, int) else len(entry) for entry in self.stack)
 
     @property
-    def place(self) -> int:
-        """The operators still to be visited, as bits: the k-th for operator k.
+    def context(self) -> int:
+        """The visit context: the operators still to be visited, as a bit set.
 
-        >>> bin(RouteToken((2, (3, 1), 5)).place)
+        >>> bin(RouteToken((2, (3, 1), 5)).context)
         '0b101110'
         """
         return _bits(self.stack)

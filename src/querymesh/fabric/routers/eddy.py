@@ -43,7 +43,7 @@ NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 
 
 class EddyRouter(Router):
-    """Source-based routing (SBR): all tuples go by the operators' overall selectivities.
+    """Source-based routing (SBR): all tuples are routed by the operators' overall selectivities.
 
     `own` are operators that must all come before the others: conditions on a join's own stream.
     `visit_us` is what one more ruster at an operator takes, however few its tuples.
@@ -61,7 +61,9 @@ class EddyRouter(Router):
     ) -> None:
         self.routing = routing
         self.window = routing.chunk
-        self.estimates = Estimates(routing.memory, visit_us=visit_us, placed=routing.by_place)
+        self.estimates = Estimates(
+            routing.memory, visit_us=visit_us, keeps_contexts=routing.by_context
+        )
         self._rng = np.random.default_rng(seed)
         # Meetings take no visit: the second of two probes sees to their condition.
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
@@ -80,12 +82,12 @@ class EddyRouter(Router):
         return sorted(self._after)
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
-        """All tuples at the beginning, everything open."""
+        """All tuples as one ruster whose token leaves the whole order open."""
         return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
-        """The tuples by the operator that each goes to next."""
-        if self.estimates.placed and ruster.window is not self._sized():
+        """The ruster in parts, by the operator that each tuple goes to next."""
+        if self.estimates.keeps_contexts and ruster.window is not self._sized():
             self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
         ready = [k for k in choices if not self._after[k] & set(choices)]
@@ -96,16 +98,16 @@ class EddyRouter(Router):
         return self._decided(ruster, ready)
 
     def _resize(self, window: ClassificationWindow) -> None:
-        """What probes pass follows the size of the states they look at."""
+        """Scale what probes are expected to find by the size of the states they look at."""
         self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
 
     def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """By the estimates: the same for all tuples."""
-        place = ruster.token.place
-        merits = [self._merit(self.estimates.selectivity_at(k, place), k) for k in ready]
+        """Send all tuples to the operator that is best by the estimates."""
+        context = ruster.token.context
+        merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
         return [self._sent(ruster, ready[int(np.argmax(merits))])]
 
     def _merit(self, selectivity: npt.ArrayLike, index: int) -> npt.NDArray[np.float64]:
@@ -114,15 +116,15 @@ class EddyRouter(Router):
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
     def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
-        """A chance inverse to the selectivity, tuple by tuple or once for all."""
-        rows, place = len(ruster), ruster.token.place
-        passing = [self.estimates.selectivity_at(k, place) for k in ready]
+        """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
+        rows, context = len(ruster), ruster.token.context
+        passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
-        draws = 1 if self.routing.together else rows
+        draws = 1 if self.routing.one_route_per_chunk else rows
         drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
-        return np.broadcast_to(drawn, rows) if self.routing.together else drawn
+        return np.broadcast_to(drawn, rows) if self.routing.one_route_per_chunk else drawn
 
     def _grouped(
         self, ruster: Ruster, ready: list[int], chosen: npt.NDArray[np.int64]
@@ -142,26 +144,26 @@ class EddyRouter(Router):
         return replace(ruster, token=ruster.token.choose(index))
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Listen to what becomes of the tuples sent to an operator."""
-        return EddyHeard(self, chosen)
+        """A listener that updates the estimates by what comes out."""
+        return EddyListener(self, chosen)
 
     def went_by(self, chosen: Ruster) -> str:
-        """What a ruster was sent to the operator on top of its token by."""
+        """What the decision to send a ruster to its next operator went by."""
         return NO_PAIR
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
-        """Tuples have gone through the operator on top of their token."""
+        """Update the estimates by tuples that went through the operator on top of their token."""
         token = chosen.token
-        self.estimates.add(token.top, token.place, len(chosen), passed, seconds)
+        self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
 
     def routes(self) -> list[Route]:
-        """The one that tuples take who go by no attribute."""
+        """The route of tuples that go by no attribute."""
         route: list[int] = []
         token = self._token
         while token.ahead:
             choices = token.choices or (token.top,)
             ready = sorted(k for k in choices if not self._after[k] & set(choices))
-            known = [self.estimates.selectivity_at(k, token.place) for k in ready]
+            known = [self.estimates.selectivity_at(k, token.context) for k in ready]
             merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
             route.append(ready[int(np.argmax(merits))])
             token = (token.choose(route[-1]) if token.choices else token).pop()
@@ -176,22 +178,22 @@ class EddyRouter(Router):
         self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
 
 
-class EddyHeard(VisitListener):
+class EddyListener(VisitListener):
     """Tells the router what came of one visit."""
 
     def __init__(self, router: EddyRouter, chosen: Ruster) -> None:
         self.went_by = router.went_by(chosen)
-        self.calls = 1 if router.routing.together else len(chosen)
+        self.calls = 1 if router.routing.one_route_per_chunk else len(chosen)
         self._router = router
         self._chosen = chosen
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
-        """The visit is over."""
+        """Let the router learn from the visit."""
         self._router.learn(self._chosen, passed, seconds)
 
 
 def no_window() -> None:
-    """In place of a reference to a window, where there was none yet."""
+    """A reference to no window: what a weak reference returns when its object is gone."""
 
 
 def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
@@ -199,5 +201,5 @@ def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
 
 
 def _part(ruster: Ruster, positions: npt.NDArray[np.int64]) -> Ruster:
-    """Some of a ruster's tuples, no step further."""
+    """Some of a ruster's tuples, with the token it has."""
     return replace(ruster.pick(positions), token=ruster.token)

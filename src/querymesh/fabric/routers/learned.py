@@ -1,4 +1,4 @@
-"""What the Eddies of a run have learned, put together to be looked at: `metrics(out).router`."""
+"""What the Eddies of a run have learned, put together to be looked at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from querymesh.explained import Explained
 from querymesh.fabric.routers.content_record import Event
 from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.estimates import Estimates
-from querymesh.fabric.routers.merge_routers import State, merged_state
+from querymesh.fabric.routers.merge_routers import RouterState, merge_states
 
 
 @dataclass(frozen=True)
-class Found:
+class ShardEvent:
     """An event of one shard's learning."""
 
     shard: str
@@ -38,9 +38,9 @@ class Learned(Explained):
     profiling: Mapping[int, int]
     pruned: Mapping[int, str]
     left_out: Mapping[str, str]
-    events: tuple[Found, ...]
+    events: tuple[ShardEvent, ...]
     routing: Mapping[tuple[int, str], int]
-    state: State
+    state: RouterState
 
     @property
     def attributes(self) -> dict[str, Attributes]:
@@ -60,22 +60,22 @@ def learned(
     policy: str,
     operators: Mapping[int, str],
     fresh: EddyRouter,
-    states: Mapping[str, State],
+    states: Mapping[str, RouterState],
     calls: Mapping[tuple[int, str], int],
 ) -> Learned:
     """What the routers of these shards know; `fresh` is a new one."""
-    whole = merged_state(fresh, list(states.values()))
+    whole = merge_states(fresh, list(states.values()))
     profiling: dict[int, int] = {}
     pruned: dict[int, str] = {}
     left_out: dict[str, str] = {}
-    events: list[Found] = []
+    events: list[ShardEvent] = []
     for shard, state in sorted(states.items()):
         learning = state.get("learning", {})
         for index in learning.get("samples", ()):
             profiling[int(index)] = profiling.get(int(index), 0) + 1
         pruned |= {int(index): reason for index, reason in learning.get("pruned", {}).items()}
         left_out |= learning.get("left_out", {})
-        events += [Found(shard, Event.from_json(each)) for each in learning.get("events", ())]
+        events += [ShardEvent(shard, Event.from_json(each)) for each in learning.get("events", ())]
     return Learned(
         policy,
         dict(operators),

@@ -30,7 +30,7 @@ def make_eddy(
     between the two, nothing is heard of them.
     """
     first = own or frozenset()
-    priced = routing.apart and routing.by_cost
+    priced = routing.split_if_cheaper and routing.by_cost
     visit_us = overheads_for(bound, WINDOW).ruster_us if priced else 0.0
     if policy == EDDY:
         router = EddyRouter(bound.operators, routing, first, seed, visit_us)
@@ -39,6 +39,6 @@ def make_eddy(
         router = ContentRouter(bound.operators, routing, attributes, first, seed, visit_us)
     declared = {op.index: declared_cost(op, bound) for op in bound.operators}
     router.estimates.declared_us.update({k: c for k, c in declared.items() if c is not None})
-    if own is not None and not routing.together:
+    if own is not None and not routing.one_route_per_chunk:
         router.window = None
     return router

@@ -16,17 +16,18 @@ from querymesh.classify.partitions import Partitions, size_of
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.routers.content import ContentRouter
 from querymesh.fabric.routers.eddy import EddyRouter
-from querymesh.fabric.routers.estimates import NO_PLACES, Estimates, merged
+from querymesh.fabric.routers.estimates import NO_CONTEXTS, Estimates
+from querymesh.fabric.routers.merge_estimates import merge_estimates
 
-State = Mapping[str, Any]
+RouterState = Mapping[str, Any]
 """What a router's `to_json` gives."""
 
 _TUNED = ("probability", "sample_size", "partition_count")
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 
-def merged_state(fresh: EddyRouter, states: Sequence[State]) -> dict[str, Any]:
-    """What a router would know that knows what all of these know; `fresh` is one that is new."""
+def merge_states(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, Any]:
+    """The state of a router that knows what all of these know; `fresh` is a new router."""
     memory = fresh.routing.memory
     parts = [
         (Estimates.from_json(memory, state["estimates"]), _partitions(state)) for state in states
@@ -34,7 +35,7 @@ def merged_state(fresh: EddyRouter, states: Sequence[State]) -> dict[str, Any]:
     widest = Partitions()
     for _, partitions in parts:
         widest = widest.widened(partitions)
-    whole = {**fresh.to_json(), "estimates": merged(memory, parts, widest).to_json()}
+    whole = {**fresh.to_json(), "estimates": merge_estimates(memory, parts, widest).to_json()}
     every = [state["learning"] for state in states if "learning" in state]
     if every:
         left_out: dict[str, str] = {}
@@ -46,16 +47,16 @@ def merged_state(fresh: EddyRouter, states: Sequence[State]) -> dict[str, Any]:
     return whole
 
 
-def beginning(fresh: EddyRouter, states: Sequence[State]) -> dict[str, Any]:
-    """What a further shard begins with: it knows what all know, and counts as one of them."""
-    whole = merged_state(fresh, states)
+def beginning(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, Any]:
+    """The state that a further shard begins with: what all know, seen by a mean shard's tuples."""
+    whole = merge_states(fresh, states)
     estimates = whole["estimates"]
     seen = {index: count // len(states) for index, count in estimates["seen"].items()}
     return {**whole, "estimates": {**estimates, "seen": seen}}
 
 
-def restore(router: EddyRouter, stored: State) -> None:
-    """Let a new router go on from a state that was read somewhere; what is wrong with it is raised.
+def restore(router: EddyRouter, stored: RouterState) -> None:
+    """Let a new router go on from a stored state; a `QueryMeshError` says what is wrong with it.
 
     A router that has refused a state is no longer of use.
     """
@@ -66,12 +67,12 @@ def restore(router: EddyRouter, stored: State) -> None:
         raise QueryMeshError(f"not the state of a router: {problem!r}") from problem
 
 
-def _partitions(state: State) -> Partitions:
+def _partitions(state: RouterState) -> Partitions:
     return Partitions({name: (ends[0], ends[1]) for name, ends in state.get("ranges", {}).items()})
 
 
-def _check(router: EddyRouter, stored: State) -> None:
-    """A file may be whole and yet hold what a router would stumble over later."""
+def _check(router: EddyRouter, stored: RouterState) -> None:
+    """Refuse a state that is whole as a file and yet would break the router later."""
     estimates = stored["estimates"]
     known = {str(index) for index in router.operators}
     for name in ("overall", "cost_us", "seen", "pairs"):
@@ -80,14 +81,14 @@ def _check(router: EddyRouter, stored: State) -> None:
     for name in ("overall", "cost_us"):
         if not all(math.isfinite(value) and value >= 0 for value in estimates[name].values()):
             raise ValueError(f"{name} has a number that cannot be")
-    by_place = estimates.get("by_place", {})
-    if unknown := by_place.keys() - known:
-        raise ValueError(f"places of operators {sorted(unknown)}")
+    by_context = estimates.get("by_place", {})
+    if unknown := by_context.keys() - known:
+        raise ValueError(f"contexts of operators {sorted(unknown)}")
     if not all(rows >= 0 for rows in estimates.get("sizes", {}).values()):
         raise ValueError("a state has fewer rows than none")
-    for places in by_place.values():
-        if not all(math.isfinite(value) and value >= 0 for value, _ in places["held"].values()):
-            raise ValueError("a place has a number that cannot be")
+    for contexts in by_context.values():
+        if not all(math.isfinite(value) and value >= 0 for value, _ in contexts["held"].values()):
+            raise ValueError("a context has a number that cannot be")
     if not isinstance(router, ContentRouter):
         return
     attributes = set(router.learning.attributes)
@@ -96,8 +97,8 @@ def _check(router: EddyRouter, stored: State) -> None:
         names = tuple(pair["attributes"])
         if not names or not attributes.issuperset(names):
             raise ValueError(f"operator {index} goes by {names}")
-        by_place = [column for column, _ in pair.get("by_place", NO_PLACES)["held"].values()]
-        for column in (pair["selectivity"], *by_place):
+        by_context = [column for column, _ in pair.get("by_place", NO_CONTEXTS)["held"].values()]
+        for column in (pair["selectivity"], *by_context):
             if len(column) != size_of(names, pair["count"]) or not all(map(math.isfinite, column)):
                 raise ValueError(f"operator {index} has a column that does not fit")
     for name, (low, high) in stored["ranges"].items():

@@ -1,5 +1,7 @@
 """Functions compiled by numba: once for one signature, on first use, and then kept on disk.
 
+numba itself is loaded by the first call of a kernel: a query without joins never needs it.
+
 A kernel states the types of its arguments. Arrays are C-contiguous and those it only reads may be
 read-only, as memory-mapped files are; numba would otherwise compile the same function again for
 every mixture of writable and read-only arrays that it meets.
@@ -15,42 +17,67 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
-from numba import types
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, cast
 
 _log = logging.getLogger("querymesh")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-INT = types.int64
-INTS = types.Array(types.int64, 1, "C", readonly=True)
-SHORTS = types.Array(types.int32, 1, "C", readonly=True)
-BYTES = types.Array(types.uint8, 1, "C", readonly=True)
-INTS_OUT = types.Array(types.int64, 1, "C")
+
+class ArgumentType(NamedTuple):
+    """The type of a kernel's argument, told without numba: a number, or an array of them."""
+
+    element: str
+    is_array: bool = True
+    read_only: bool = True
+
+    def numba_type(self) -> Any:
+        """The same as numba has it."""
+        from numba import types
+
+        element = getattr(types, self.element)
+        if not self.is_array:
+            return element
+        return types.Array(element, 1, "C", readonly=self.read_only)
+
+
+INT = ArgumentType("int64", is_array=False)
+INTS = ArgumentType("int64")
+SHORTS = ArgumentType("int32")
+BYTES = ArgumentType("uint8")
+INTS_OUT = ArgumentType("int64", read_only=False)
 
 
 class _Kernel:
     """A function that is compiled, or loaded from the cache, when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], signature: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], signature: tuple[ArgumentType, ...]) -> None:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self._function = function
         self._signature = signature
-        self._dispatcher = _jit(function)
-        self._ready = False
+        self._dispatcher: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self._ready:
+        if self._dispatcher is None:
             self.compile()
         return self._dispatcher(*arguments)
 
     def compile(self) -> None:
-        """Make ready now."""
+        """Compile now, unless that was done."""
+        with _COMPILING:
+            if self._dispatcher is None:
+                _compile_inlined()
+                self._dispatcher = self._compiled()
+
+    def _compiled(self) -> Any:
+        from numba import njit
+
+        types = tuple(argument.numba_type() for argument in self._signature)
+        dispatcher = _jit(self._function)
         try:
-            self._dispatcher.compile(self._signature)
+            dispatcher.compile(types)
         except Exception as problem:
             # A torn file fails in as many ways as there are in unpickling it; what fails for
             # another reason fails again without the cache, and then for good.
@@ -60,25 +87,27 @@ class _Kernel:
                 self.__name__,
                 type(problem).__name__,
                 problem,
-                self._dispatcher.stats.cache_path,
+                dispatcher.stats.cache_path,
             )
-            self._dispatcher = numba.njit(nogil=True)(self._function)
-            self._dispatcher.compile(self._signature)
-        self._dispatcher.disable_compile()
-        self._ready = True
+            dispatcher = njit(nogil=True)(self._function)
+            dispatcher.compile(types)
+        dispatcher.disable_compile()
+        return dispatcher
 
 
+_COMPILING = Lock()
 _KERNELS: list[_Kernel] = []
+_INLINED: list[Callable[..., Any]] = []
 
 
 def compile_all() -> None:
-    """Make all kernels of the imported modules ready, so that no task waits for them, and so that
+    """Compile all kernels of the imported modules, so that no task waits for them, and so that
     processes started later find them in the cache."""
     for each in _KERNELS:
         each.compile()
 
 
-def kernel(*signature: Any) -> Callable[[Function], Function]:
+def kernel(*signature: ArgumentType) -> Callable[[Function], Function]:
     """Compile a function for arguments of these types."""
 
     def compile_when_called(function: Function) -> Function:
@@ -89,13 +118,25 @@ def kernel(*signature: Any) -> Callable[[Function], Function]:
 
 
 def inlined(function: Function) -> Function:
-    """A small function that kernels of the same module call."""
-    return cast(Function, numba.njit(function))
+    """A small function that kernels of the same module call; it is compiled with the first."""
+    _INLINED.append(function)
+    return function
+
+
+def _compile_inlined() -> None:
+    """Compile what kernels call, and put it where they look it up: in the module's globals."""
+    from numba import njit
+
+    while _INLINED:
+        function: Any = _INLINED.pop()
+        function.__globals__[function.__name__] = njit(function)
 
 
 def _jit(function: Callable[..., Any]) -> Any:
+    from numba import njit
+
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return njit(cache=True, nogil=True)(function)
     except RuntimeError as problem:
         _log.warning(
             "kernel %s is compiled anew in each process (%s): set NUMBA_CACHE_DIR to a folder "
@@ -103,4 +144,4 @@ def _jit(function: Callable[..., Any]) -> Any:
             function.__name__,
             problem,
         )
-        return numba.njit(nogil=True)(function)
+        return njit(nogil=True)(function)

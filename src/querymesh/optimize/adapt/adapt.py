@@ -22,11 +22,11 @@ from querymesh.arrays import Floats
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.cost.route_time import Overheads
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.best_route import RouteSearch
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.start import from_tree
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import name_of
 from querymesh.optimize.train.describe import (
     best_single,
     costs_us,
@@ -38,6 +38,7 @@ from querymesh.optimize.train.describe import (
 from querymesh.optimize.train.folds import holdout
 from querymesh.optimize.train.train import find, found_by, make_problem
 from querymesh.optimize.train.training import Training
+from querymesh.options import check_integer
 from querymesh.stats.profile import Profile, Route
 
 Candidate = tuple[Tree, tuple[Route, ...]]
@@ -49,10 +50,23 @@ LEAST_ROWS = 90
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """How a stream adapts. `budget` is the share of evaluations, and of their cost, that profiling
-    may add; `half_life_rows` how soon pass rates forget; `profile_rows` how many profiled tuples
-    are kept. A mesh is replaced by one that saves `least_gain` of its cost or more, and is sure to
-    by `doubt` standard errors.
+    """How the mesh of a stream adapts to data that changes.
+
+    Parameters
+    ----------
+    budget
+        The share of the query's evaluations, and of their cost, that profiling may add. Defaults
+        to 0.01.
+    half_life_rows
+        Rows after which what was counted of pass rates weighs half. Defaults to 2,000.
+    profile_rows
+        The most recent profiled rows that are kept to learn from and to judge by. Defaults to
+        2,000.
+    least_gain
+        The share of its cost that another mesh must save to replace the running one. Defaults to
+        0.03.
+    doubt
+        Standard errors by which that saving must exceed 0. Defaults to 3.
     """
 
     budget: float = 0.01
@@ -63,28 +77,26 @@ class Adaptation:
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:
-            raise QueryMeshError(
+            raise OptionError(
                 f"budget is a share of the evaluations, above 0 and at most 1, not {self.budget}: "
                 "adapt=False profiles nothing"
             )
-        if self.half_life_rows < 1:
-            raise QueryMeshError(f"half_life_rows must be at least 1, not {self.half_life_rows}")
-        if self.profile_rows < LEAST_ROWS:
-            raise QueryMeshError(
-                f"profile_rows must be at least {LEAST_ROWS} to judge a mesh by, "
-                f"not {self.profile_rows}"
-            )
+        check_integer("half_life_rows", self.half_life_rows, 1)
+        check_integer("profile_rows", self.profile_rows, LEAST_ROWS, " to judge a mesh by")
         if not 0 <= self.least_gain < 1:
-            raise QueryMeshError(
+            raise OptionError(
                 f"least_gain is a share of the cost, from 0 to below 1, not {self.least_gain}"
             )
         if self.doubt < 0:
-            raise QueryMeshError(f"doubt is in standard errors, not below 0: {self.doubt}")
+            raise OptionError(f"doubt is in standard errors, not below 0: {self.doubt}")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What the running mesh costs a tuple, and what another would save, on `rows` tuples."""
+class Comparison:
+    """What the running mesh costs a tuple, and what another would save, on `rows` tuples.
+
+    `error_us` is the standard error of the saving.
+    """
 
     running_us: float
     saving_us: float
@@ -104,26 +116,26 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A mesh that was searched for, and how it stands to the one that runs."""
+class FoundMesh:
+    """A mesh that was searched for, compared with the one that runs."""
 
     mesh: Mesh
-    decision: Decision
+    comparison: Comparison
 
 
 def consider(
     mesh: Mesh, profile: Profile, overheads: Overheads, training: Training, policy: str = "mesh"
-) -> Decision:
+) -> Comparison:
     """What the running mesh costs against a cheap challenger, over all profiled tuples."""
-    best_route = route_search_for(profile, training)
+    route_search = route_search_for(profile, training)
     running = costs_us(profile, mesh.tree, mesh.routes, overheads)
     challenger = np.empty(profile.rows)
     halves = [np.arange(profile.rows)[k::2] for k in (0, 1)]
     for judged, fitted in (halves, halves[::-1]):
         seen, unseen = profile.take(fitted), profile.take(judged)
-        tree, routes = _cheapest(_challengers(mesh, seen, policy, best_route), seen, overheads)
+        tree, routes = _cheapest(_challengers(mesh, seen, policy, route_search), seen, overheads)
         challenger[judged] = costs_us(unseen, tree, routes, overheads)
-    return _decision(running, challenger)
+    return _compare(running, challenger)
 
 
 def better_mesh(
@@ -132,49 +144,53 @@ def better_mesh(
     overheads: Overheads,
     training: Training,
     policy: str = "mesh",
-) -> Finding:
-    """The best mesh found from the running one; `finding.decision.pays` tells whether to switch."""
+) -> FoundMesh:
+    """The best mesh found from the running one; `comparison.pays` tells whether to switch."""
     rng = np.random.default_rng((training.seed, profile.rows))
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
-    best_route = route_search_for(profile, training)
-    found = list(_challengers(mesh, seen, policy, best_route))
+    route_search = route_search_for(profile, training)
+    candidates = list(_challengers(mesh, seen, policy, route_search))
     left_out: tuple[LeftOut, ...] = mesh.left_out
     search = ""
     if policy == "mesh":
         problem = make_problem(seen, overheads, training)
         left_out = tuple(problem.training.left_out)
         solution = find(problem, training, rng, from_tree(mesh.tree))
-        found.append((solution.tree, solution.routes))
-        how = f"{name_of(training.search)} warm-started from the running mesh"
-        search = found_by(how, problem, solution)
-    tree, routes = _cheapest(found, seen, overheads)
-    decision = _decision(
+        candidates.append((solution.tree, solution.routes))
+        method = f"{name_of(training.search)} warm-started from the running mesh"
+        search = found_by(method, problem, solution)
+    tree, routes = _cheapest(candidates, seen, overheads)
+    comparison = _compare(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
         costs_us(unseen, tree, routes, overheads),
     )
     described = describe(
-        mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
+        mesh.query, profile, tree, routes, best_single(profile, route_search), left_out, overheads
     )
     described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
     described = described.found(search)
-    return Finding(leave_open(described, profile, training.tolerance), decision)
+    return FoundMesh(leave_open(described, profile, training.tolerance), comparison)
 
 
-def _cheapest(found: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:
-    return min(found, key=lambda one: float(costs_us(profile, one[0], one[1], overheads).sum()))
+def _cheapest(candidates: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:
+    def total_us(candidate: Candidate) -> float:
+        tree, routes = candidate
+        return float(costs_us(profile, tree, routes, overheads).sum())
+
+    return min(candidates, key=total_us)
 
 
 def _challengers(
-    mesh: Mesh, profile: Profile, policy: str, best_route: RouteSearch
+    mesh: Mesh, profile: Profile, policy: str, route_search: RouteSearch
 ) -> Iterator[Candidate]:
     """The best single order; and the running classifier with the best route of each leaf."""
-    yield Leaf(0), (best_single(profile, best_route),)
+    yield Leaf(0), (best_single(profile, route_search),)
     if policy == "single" or isinstance(mesh.tree, Leaf):
         return
     ends = reach(profile, mesh.tree)
     of_leaf = [
-        best_single(profile.take(rows), best_route) if len(rows) else route
+        best_single(profile.take(rows), route_search) if len(rows) else route
         for rows, route in zip(ends, mesh.leaf_routes, strict=True)
     ]
     routes = tuple(dict.fromkeys(of_leaf))
@@ -194,12 +210,10 @@ def _merged(tree: Tree) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     yes, no = _merged(tree.yes), _merged(tree.no)
-    if isinstance(yes, Leaf) and yes == no:
-        return yes
-    return Split(tree.test, yes, no)
+    return yes if yes == no else Split(tree.test, yes, no)
 
 
-def _decision(running: Floats, challenger: Floats) -> Decision:
+def _compare(running: Floats, challenger: Floats) -> Comparison:
     saved = running - challenger
     error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else math.inf
-    return Decision(float(running.mean()), float(saved.mean()), error, len(saved))
+    return Comparison(float(running.mean()), float(saved.mean()), error, len(saved))

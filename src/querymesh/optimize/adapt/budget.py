@@ -1,4 +1,4 @@
-"""What profiling may cost while a query runs: a share of the work, hard (DESIGN § 4).
+"""What profiling may cost while a query runs: never more than a share of the work.
 
 A token bucket in two currencies. Every evaluation the query makes earns `share` of an evaluation,
 and `share` of its cost; a profiled row spends one evaluation of every operator, and their costs. So
@@ -17,13 +17,14 @@ import numpy as np
 from querymesh.arrays import Floats
 
 BURST_ROWS = 1000
-"""So many rows at most are saved up for."""
+"""The most profiled rows that are saved up for."""
 
 STEADY = 0.5
-"""The part of the income that is spent as it comes."""
+"""The part of the income that is spent at once, to keep the profile fresh."""
 
 LUMP_ROWS = 32
-"""Calling every operator on a few rows costs as much as on so many: a task does it more rarely."""
+"""Calling every operator on a few rows costs as much as on this many, so a task profiles this many
+at a time, and more rarely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,13 @@ class Ask:
 
     def for_task(self, batch: int | None, partition: int) -> tuple[float, float]:
         """The share of its rows a task is to profile, and how many at most."""
-        if self.most > 0 and batch == self.batch and partition < self.tasks:
+        if batch == self.batch and partition < self.tasks:
             return self.burst_share, float(self.most)
         return self.share, math.inf
 
 
 def rows_to_profile(share: float, most: float, rows: int, rng: np.random.Generator) -> int:
-    """How many of so many rows to profile: the share on the average, but never a few."""
+    """How many of a task's rows to profile: the share on average, but none or at least a lump."""
     expected = min(share * rows, most, rows)
     lump = min(float(LUMP_ROWS), most, rows)
     if expected >= lump:
@@ -86,7 +87,7 @@ class Allowance:
 
 
 class Budget:
-    """The bucket, on the driver. `cost_us` is what one evaluation of each operator costs."""
+    """The token bucket, on the driver. `cost_us` is what one evaluation of each operator costs."""
 
     def __init__(self, share: float, cost_us: Floats) -> None:
         self._share = share
@@ -99,23 +100,24 @@ class Budget:
         """What a batch evaluated and profiled, by operator."""
         earned = self._share * float(evaluations.sum())
         earned_us = self._share * float(evaluations @ self._cost_us)
-        every, every_us = self._of_a_row
+        row_evaluations, row_us = self._of_a_row
         self._evaluations += earned - float(profiled.sum())
-        self._evaluations = min(self._evaluations, BURST_ROWS * every)
+        self._evaluations = min(self._evaluations, BURST_ROWS * row_evaluations)
         self._us += earned_us - float(profiled @ self._cost_us)
-        self._us = min(self._us, BURST_ROWS * every_us)
+        self._us = min(self._us, BURST_ROWS * row_us)
         if rows:
-            self._income_rows = min(earned / every, earned_us / every_us) / rows
+            self._income_rows = min(earned / row_evaluations, earned_us / row_us) / rows
 
     @property
     def _of_a_row(self) -> tuple[float, float]:
+        """Evaluations and microseconds that profiling one row takes."""
         return float(len(self._cost_us)), float(self._cost_us.sum())
 
     @property
     def rows(self) -> int:
         """How many rows can be profiled now."""
-        every, every_us = self._of_a_row
-        return max(0, math.floor(min(self._evaluations / every, self._us / every_us)))
+        row_evaluations, row_us = self._of_a_row
+        return max(0, math.floor(min(self._evaluations / row_evaluations, self._us / row_us)))
 
     def ask(self, wanted: int, batch: int, rows: int, tasks: int) -> Ask:
         """What to ask of the next batch, `batch`, if it is like the last, of `rows` and `tasks`."""
@@ -129,7 +131,7 @@ class Budget:
         return Ask(share, batch, min(1.0, most * tasks / rows), most, tasks)
 
     def recost(self, cost_us: Floats) -> None:
-        """Operators cost something else now; what was saved is worth the same number of rows."""
+        """Take in new costs of the operators; what was saved is worth the same number of rows."""
         _, before = self._of_a_row
         self._cost_us = np.asarray(cost_us, dtype=np.float64)
         self._us *= self._of_a_row[1] / before

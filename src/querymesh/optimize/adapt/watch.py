@@ -6,10 +6,10 @@
           |                                        what was saved is asked for in one burst
           +--> RunningCosts --shift--> look again
           +--> Budget --> Ask, for the tasks of the next batch
-    profiled rows --> RecentProfile --enough new ones--> Look --> Finding --> Switch
+    profiled rows --> RecentProfile --enough new ones--> Look --> FoundMesh --> Switch
 
-No Spark, no thread and no clock here: `spark/adapt.py` feeds it batches and carries out what it
-says, and a simulation does as well.
+No Spark, no thread and no clock here: the learner of `runtime/loops` feeds it batches and carries
+out what it says, and a simulation does as well.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import (
     LEAST_ROWS,
     Adaptation,
-    Decision,
-    Finding,
+    Comparison,
+    FoundMesh,
     better_mesh,
     consider,
 )
@@ -60,7 +60,8 @@ class Observation:
 class Switch:
     """One mesh replaced by another: by which version, after which batch, when, and why.
 
-    `saving` is the share of the running mesh's cost that is expected to be saved.
+    `saving` is the share of the running mesh's cost that is expected to be saved; `stream` whose
+    tuples go over to it.
     """
 
     version: int
@@ -68,6 +69,7 @@ class Switch:
     when: datetime
     reason: str
     saving: float
+    stream: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,31 +84,31 @@ class Look:
     policy: str
     changed: str
     thorough: bool
-    epoch: int = 0
+    epoch: int
 
-    def finding(self) -> Finding | None:
-        """A mesh that beats the running one beyond doubt, and says why; or None."""
-        how = self.adaptation
+    def finding(self) -> FoundMesh | None:
+        """A mesh that is cheaper than the running one beyond doubt, and says why; or None."""
+        doubt, least_gain = self.adaptation.doubt, self.adaptation.least_gain
         if not self.thorough:
             cheap = consider(self.mesh, self.profile, self.overheads, self.training, self.policy)
-            if not cheap.pays(how.doubt, how.least_gain):
+            if not cheap.pays(doubt, least_gain):
                 return None
         found = better_mesh(self.mesh, self.profile, self.overheads, self.training, self.policy)
-        if not found.decision.pays(how.doubt, how.least_gain):
+        if not found.comparison.pays(doubt, least_gain):
             return None
-        reason = _reason(self.changed, found.decision, self.profile.rows)
+        reason = _reason(self.changed, found.comparison, self.profile.rows)
         return replace(found, mesh=replace(found.mesh, why=reason))
 
-    def switch(self, finding: Finding, version: int, batch: int) -> Switch:
+    def switch(self, finding: FoundMesh, version: int, batch: int) -> Switch:
         """The record of going over to what was found."""
-        share = finding.decision.share
+        share = finding.comparison.share
         return Switch(version, batch, datetime.now(UTC), finding.mesh.why, share)
 
 
 class Watch:
-    """Watches one mesh after another on one stream.
+    """Watches the running mesh of one stream, and each that replaces it.
 
-    `epoch` counts the changes so far: what was found on data of an earlier one is out of date.
+    `epoch` counts the changes of the data so far: a mesh found in an earlier one is out of date.
     `measured` tells which operators' costs are times (and not declared); `profile` is what the mesh
     was trained on, where it is at hand.
     """
@@ -159,7 +161,7 @@ class Watch:
         self.ask = self._budget.ask(self._wanted, seen.batch + 1, seen.rows, seen.tasks)
 
     def _alarm(self, shifts: list[Shift]) -> None:
-        """The data changed: what was profiled before tells of the past."""
+        """Set aside what was profiled before the data changed; ask for a burst of fresh rows."""
         self.epoch += 1
         largest = max(shifts, key=lambda shift: abs(shift.now - shift.before))
         self._changed = [_shift_text(largest, self._mesh)]
@@ -210,9 +212,9 @@ class Watch:
         return self._costs.cost_us(rates)
 
 
-def _reason(changed: str, decision: Decision, rows: int) -> str:
-    cost = f"{decision.running_us:.3g} -> {decision.running_us - decision.saving_us:.3g} µs a row"
-    judged = f"on {decision.rows} of {rows} profiled rows, kept back (± {decision.error_us:.2g})"
+def _reason(changed: str, found: Comparison, rows: int) -> str:
+    cost = f"{found.running_us:.3g} -> {found.running_us - found.saving_us:.3g} µs a row"
+    judged = f"on {found.rows} of {rows} profiled rows, kept back (± {found.error_us:.2g})"
     return f"{changed or 'a cheaper mesh was found'}: {cost} {judged}"
 
 

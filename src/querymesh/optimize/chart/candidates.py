@@ -2,7 +2,7 @@
 
     1  group selections          all predicates on one stream are one selection
     2  push down σ and π         below the joins, in either order: σ → π and π → σ
-    3  left-deep join orders     (s1 ⋈ s2) ⋈ s3: see `chart_orders`
+    3  left-deep join orders     (s1 ⋈ s2) ⋈ s3: see `left_deep`
     4  aggregate last            at the root
 
 The output rate of σ → π is that of π → σ, so the order on one stream changes nothing for the joins
@@ -24,14 +24,14 @@ import numpy as np
 
 from querymesh.cost.plan_tree import (
     Aggregate,
-    Arrivals,
     Join,
-    Plan,
-    Projection,
-    Selection,
+    PlanTree,
+    Project,
+    Select,
+    Source,
     check_keeps,
-    check_tpr,
 )
+from querymesh.cost.rates import TupleRates, check_tpr, cost_at
 from querymesh.errors import QueryError, did_you_mean
 
 Order = tuple[str, ...]
@@ -108,37 +108,39 @@ class QueryShape:
             check_tpr("aggregate", self.aggregate_tpr)
 
 
-def grouped_selection(shape: QueryShape, stream: str, of: Plan) -> Plan:
+def grouped_selection(shape: QueryShape, stream: str, of: PlanTree) -> PlanTree:
     """Heuristic 1: a stream's predicates as one selection; each is asked of every tuple."""
     mine = [each for each in shape.selections if each.stream == stream]
     if not mine:
         return of
-    seconds = sum(1 / each.tpr for each in mine)
-    return Selection(tuple(each.name for each in mine), 1 / seconds, of)
+    cost_s = sum(cost_at("selection", each.tpr) for each in mine)
+    return Select(of, tuple(each.name for each in mine), cost_s)
 
 
-def stream_plans(shape: QueryShape, stream: str) -> tuple[Plan, ...]:
+def stream_plans(shape: QueryShape, stream: str) -> tuple[PlanTree, ...]:
     """Heuristic 2: the candidates for one stream, below all joins; σ → π is the first."""
-    arrivals = Arrivals(stream)
+    arrivals = Source(stream)
     selected = grouped_selection(shape, stream, arrivals)
     mine = next((each for each in shape.projections if each.stream == stream), None)
     if mine is None:
         return (selected,)
 
-    def projected(of: Plan) -> Plan:
-        return Projection(f"π({stream})", mine.tpr, of, mine.keeps)
+    def projected(of: PlanTree) -> PlanTree:
+        return Project(of, cost_at("projection", mine.tpr), keeps=mine.keeps)
 
     if selected is arrivals or not mine.first:
         return (projected(selected),)
     return projected(selected), grouped_selection(shape, stream, projected(arrivals))
 
 
-def join_plan(shape: QueryShape, order: Order, inputs: Mapping[str, Plan] | None = None) -> Plan:
+def join_plan(
+    shape: QueryShape, order: Order, inputs: Mapping[str, PlanTree] | None = None
+) -> PlanTree:
     """The left-deep plan of an order, the aggregate at its root (heuristic 4).
 
     Without `inputs` streams are joined as they arrive: what a λ-λ chart is about.
     """
-    inputs = inputs or {stream: Arrivals(stream) for stream in shape.streams}
+    inputs = inputs or {stream: Source(stream) for stream in shape.streams}
     plan = inputs[order[0]]
     for place, stream in enumerate(order[1:], 1):
         links = links_to(shape, order[:place], stream)
@@ -149,13 +151,14 @@ def join_plan(shape: QueryShape, order: Order, inputs: Mapping[str, Plan] | None
                 f"the query joins {', '.join(shape.streams)} without a predicate: give one "
                 "StreamJoin at least, for its processing rate"
             )
-        plan = Join(tuple(each.name for each in links), tpr, tpr, plan, inputs[stream])
+        names = tuple(each.name for each in links)
+        plan = Join(plan, inputs[stream], names, TupleRates(tpr, tpr))
     if shape.aggregate_tpr is not None:
-        plan = Aggregate("Ω", shape.aggregate_tpr, plan)
+        plan = Aggregate(plan, cost_at("aggregate", shape.aggregate_tpr))
     return plan
 
 
-def whole_plan(shape: QueryShape, order: Order, chosen: Mapping[str, int]) -> Plan:
+def whole_plan(shape: QueryShape, order: Order, chosen: Mapping[str, int]) -> PlanTree:
     """The plan of an order, with one of its `stream_plans` for each stream; the first, if none."""
     inputs = {each: stream_plans(shape, each)[chosen.get(each, 0)] for each in shape.streams}
     return join_plan(shape, order, inputs)

@@ -14,7 +14,7 @@ of σ and π changes is its own memory only. Where there is one candidate there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.cost.plan_tree import Arrivals, Plan, Projection
+from querymesh.cost.plan_tree import PlanTree, Project, Source
+from querymesh.cost.rates import cost_at
 from querymesh.cost.utility import (
     DEFAULT_WEIGHTS,
     Costs,
@@ -51,7 +52,7 @@ _SEARCHED_POINTS = 64
 """Where join orders are searched for, if there are too many to try all."""
 
 
-class Chosen(NamedTuple):
+class ChosenPlan(NamedTuple):
     """A whole plan by its parts: the order of the streams, and which of its plans each one has."""
 
     order: Order
@@ -76,7 +77,7 @@ class ChartedQuery:
     k: int = DEFAULT_PARTITIONS
     adaptive: bool = False
     most_regions: int = MOST_REGIONS
-    model: Callable[[Plan, Statistics], Costs] = plan_costs
+    model: Callable[[PlanTree, Statistics], Costs] = plan_costs
 
     def __post_init__(self) -> None:
         checked_count("k, the partitions of a dimension,", self.k)
@@ -146,7 +147,7 @@ class ChartedQuery:
         """What each order costs if streams come to the joins at these rates, a column a stream."""
         return self._join_costs(self.orders, rates)
 
-    def best(self, rates: Mapping[str, float], selectivities: Mapping[str, float]) -> Chosen:
+    def best(self, rates: Mapping[str, float], selectivities: Mapping[str, float]) -> ChosenPlan:
         """The best plan at a point itself, by costing all: what a chart saves, and is judged by."""
         of_streams = [
             int(best_plans(self.stream_costs(each, selectivities.get(each, 1.0), rates[each]))[0])
@@ -154,10 +155,10 @@ class ChartedQuery:
         ]
         at_joins = np.array([self.input_rates(rates, selectivities)])
         order = self.orders[int(best_plans(self.join_costs(at_joins))[0])]
-        return Chosen(order, tuple(of_streams))
+        return ChosenPlan(order, tuple(of_streams))
 
-    def plan(self, chosen: Chosen) -> Plan:
-        """The tree of a choice."""
+    def plan(self, chosen: ChosenPlan) -> PlanTree:
+        """The plan tree of a choice."""
         return whole_plan(
             self.shape, chosen.order, dict(zip(self.shape.streams, chosen.streams, strict=True))
         )
@@ -169,14 +170,15 @@ class ChartedQuery:
         return [rates[each] * selectivities.get(each, 1.0) for each in self.shape.streams]
 
     def _join_costs(self, orders: tuple[Order, ...], rates: Floats) -> Floats:
-        inputs: dict[str, Plan] = {each: Arrivals(each) for each in self.shape.streams}
+        inputs: dict[str, PlanTree] = {each: Source(each) for each in self.shape.streams}
         for each in self.shape.projections:  # for the width: what they cost is alike in all orders
-            inputs[each.stream] = Projection("π", each.tpr, Arrivals(each.stream), each.keeps)
+            cost_s = cost_at("projection", each.tpr)
+            inputs[each.stream] = Project(Source(each.stream), cost_s, keeps=each.keeps)
         columns = dict(zip(self.shape.streams, rates.T, strict=True))
         known = Statistics(columns, self.join_selectivities, self.window_s)
         return self._utils([join_plan(self.shape, order, inputs) for order in orders], known)
 
-    def _utils(self, plans: list[Plan] | tuple[Plan, ...], known: Statistics) -> Floats:
+    def _utils(self, plans: Sequence[PlanTree], known: Statistics) -> Floats:
         utils = [np.atleast_1d(utility(self.model(plan, known), self.weights)) for plan in plans]
         return np.stack(np.broadcast_arrays(*utils), axis=1)
 

@@ -12,6 +12,7 @@ ordered apart (`own_order.py`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -107,5 +108,6 @@ class Planner(Protocol):
     def observe(self, shown: Round) -> Decision | None:
         """Take in a round; the orders from now on, or None while they stay as they are."""
 
-    def explain(self) -> str:
-        """What is known, what was chosen and when, for people."""
+    def explain(self, html: str | os.PathLike[str] | None = None) -> str:
+        """What is known, what was chosen and when, for people; `html` is a file for a page of it,
+        where there is one."""

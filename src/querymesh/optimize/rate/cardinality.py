@@ -10,18 +10,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree
+from querymesh.cost.plan_tree import Join, PlanTree, Source
 
 
 class Handled(NamedTuple):
-    """What a tree gives out, how wide it is, and what handling everything took."""
+    """The rows that a plan gives out in the end, their width, and the cost of making them."""
 
     rows: float
     row_bytes: float
     cost_s: float
 
 
-def cardinality_cost(tree: Tree, byte_s: float = 0.0) -> float:
+def cardinality_cost(tree: PlanTree, byte_s: float = 0.0) -> float:
     """Σ over operators of rows in · cost of a row, § 1's |I| · c_1 + |I| · f_1 · c_2, in seconds.
 
     A join pays for both inputs, |L| · C_l + |R| · C_r, and by nested loops for each pair once.
@@ -31,26 +31,28 @@ def cardinality_cost(tree: Tree, byte_s: float = 0.0) -> float:
     return handled(tree, byte_s).cost_s
 
 
-def handled(tree: Tree, byte_s: float = 0.0) -> Handled:
-    """The sum of `cardinality_cost`, with what comes out."""
+def handled(tree: PlanTree, byte_s: float = 0.0) -> Handled:
+    """The rows, their width and the cost of a plan; see `cardinality_cost`."""
     match tree:
         case Source():
             return Handled(tree.size, tree.row_bytes, 0.0)
-        case Select(child, selectivity, cost_s):
-            rows, row_bytes, before_s = handled(child, byte_s)
-            paid_s = _product(rows, cost_s + row_bytes * byte_s)
-            return Handled(_product(rows, selectivity), row_bytes, before_s + paid_s)
-        case Project(child, cost_s):
-            rows, row_bytes, before_s = handled(child, byte_s)
-            return Handled(rows, row_bytes, before_s + _product(rows, cost_s + row_bytes * byte_s))
-        case Join(left, right, selectivity, costs):
+        case Join(left, right):
             first, second = handled(left, byte_s), handled(right, byte_s)
-            row_s, pair_s = costs.row_and_pair_s
             pairs = _product(first.rows, second.rows)
-            paid_s = _product(pairs, pair_s)
-            for side in (first, second):
+            paid_s = _product(pairs, tree.costs.pair_s)
+            for side, row_s in zip((first, second), tree.costs.row_s, strict=True):
                 paid_s += side.cost_s + _product(side.rows, row_s + side.row_bytes * byte_s)
-            return Handled(_product(pairs, selectivity), first.row_bytes + second.row_bytes, paid_s)
+            row_bytes = first.row_bytes + second.row_bytes
+            return Handled(_product(pairs, tree.passes), row_bytes, paid_s)
+        case _:
+            rows, row_bytes, before_s = handled(tree.child, byte_s)
+            paid_s = _product(rows, tree.cost_s + row_bytes * byte_s)
+            return Handled(_product(rows, tree.passes), row_bytes, before_s + paid_s)
+
+
+def expected_total(tree: PlanTree) -> float:
+    """How many rows a tree gives out in the end if no window cuts them off."""
+    return handled(tree).rows
 
 
 def _product(*factors: float) -> float:

@@ -32,8 +32,8 @@ from typing import Literal
 import numpy as np
 
 from querymesh.arrays import Floats
+from querymesh.cost.plan_tree import Join, PlanTree, Source, inputs_of, sources_of, window_of
 from querymesh.errors import QueryError
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree, sources, window_s
 
 Reading = Literal["queue", "mean", "printed"]
 
@@ -43,6 +43,10 @@ _DECADES = 8
 
 _SAME = 3e-4
 """Curves that differ by less than this part of themselves are the same: so coarse are points."""
+
+_ROUNDING = 1e-12
+"""What is less than this part of a number comes of rounding: a rest of work that is as small is no
+delay, and as small a rest of results is not waited for."""
 
 _FOREVER_S = 1e15
 """A plan that has not made what is asked by then never will: 30 million years."""
@@ -58,7 +62,7 @@ class Curve:
 
     @property
     def total(self) -> float:
-        """How many results there will ever be."""
+        """How many results there are in the end; infinitely many if the curve does not end."""
         return float(self.made[-1]) if self.ends else math.inf
 
     def outputs(self, time_s: float) -> float:
@@ -71,8 +75,9 @@ class Curve:
         return float(np.interp(time_s, self.times_s, self.made))
 
     def time_of(self, results: float) -> float:
-        """When there are so many results first."""
-        after = int(np.searchsorted(self.made, results))
+        """The first time, in seconds, at which there are so many results."""
+        # On a flat tail the last digit of a total can be made long after all others.
+        after = int(np.searchsorted(self.made, results * (1 - _ROUNDING)))
         if after == len(self.made):
             when = "in all" if self.ends else f"by {self.times_s[-1]:g} s"
             raise QueryError(
@@ -82,12 +87,12 @@ class Curve:
         if not after:
             return 0.0
         begin, end = self.made[after - 1 : after + 1]
-        share = float((results - begin) / (end - begin))
+        share = min(1.0, float((results - begin) / (end - begin)))
         first, second = (float(time_s) for time_s in self.times_s[after - 1 : after + 1])
         return first + share * (second - first)
 
 
-def predicted(tree: Tree, until_s: float | None = None, reading: Reading = "queue") -> Curve:
+def predicted(tree: PlanTree, until_s: float | None = None, reading: Reading = "queue") -> Curve:
     """The curve of a plan up to a time; if its streams end, up to the last result by default."""
     ends_s = settled_s(tree) * (math.e if reading == "printed" else 1)
     if until_s is None:
@@ -111,7 +116,7 @@ def predicted(tree: Tree, until_s: float | None = None, reading: Reading = "queu
     return Curve(times_s, made, until_s >= ends_s)
 
 
-def predicted_until(tree: Tree, results: float, reading: Reading = "queue") -> Curve:
+def predicted_until(tree: PlanTree, results: float, reading: Reading = "queue") -> Curve:
     """The curve of a plan up to a number of results, if it makes as many."""
     if settled_s(tree) < math.inf:
         return predicted(tree, reading=reading)
@@ -147,39 +152,38 @@ def crossings(first: Curve, second: Curve) -> list[tuple[float, float]]:
     return found
 
 
-def settled_s(tree: Tree) -> float:
-    """A time at which all has come and all work is done, if none is done beside other."""
-    ends_s = max(source.end_s for source in sources(tree))
+def settled_s(tree: PlanTree) -> float:
+    """A time by which all rows have come and are handled, even if operators never work in parallel.
+
+    Infinite if a stream has no end.
+    """
+    ends_s = max(source.end_s for source in sources_of(tree))
     return ends_s + _work_and_rows(tree)[0] if ends_s < math.inf else ends_s
 
 
-def _work_and_rows(tree: Tree) -> tuple[float, float]:
+def _work_and_rows(tree: PlanTree) -> tuple[float, float]:
     """The work of all operators, and the rows given out, windows aside."""
     match tree:
         case Source():
             return 0.0, tree.size
-        case Select(child, selectivity, cost_s):
-            work_s, rows = _work_and_rows(child)
-            return work_s + rows * cost_s, rows * selectivity
-        case Project(child, cost_s):
-            work_s, rows = _work_and_rows(child)
-            return work_s + rows * cost_s, rows
-        case Join(left, right, selectivity, costs):
-            (left_s, lefts), (right_s, rights) = _work_and_rows(left), _work_and_rows(right)
-            row_s, pair_s = costs.row_and_pair_s
-            work_s = row_s * (lefts + rights) + pair_s * lefts * rights
-            return left_s + right_s + work_s, selectivity * lefts * rights
+        case Join():
+            (left_s, lefts), (right_s, rights) = map(_work_and_rows, inputs_of(tree))
+            work_s = tree.costs.work_s(lefts, rights, lefts * rights)
+            return left_s + right_s + work_s, tree.passes * lefts * rights
+        case _:
+            work_s, rows = _work_and_rows(tree.child)
+            return work_s + rows * tree.cost_s, rows * tree.passes
 
 
-def _times(tree: Tree, until_s: float) -> Floats:
+def _times(tree: PlanTree, until_s: float) -> Floats:
     """Points that are close where little time has passed, with the ends of streams among them."""
     row = np.geomspace(until_s * 10.0**-_DECADES, until_s, _POINTS)
     bends = [*_bends(tree)]
     return np.unique(np.concatenate(([0.0], row, [time for time in bends if time < until_s])))
 
 
-def _bends(tree: Tree) -> Iterator[float]:
-    for source in sources(tree):
+def _bends(tree: PlanTree) -> Iterator[float]:
+    for source in sources_of(tree):
         yield from (source.end_s, source.window_s, source.end_s + source.window_s)
 
 
@@ -194,37 +198,38 @@ def _in_proportion(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
 
 
 def _in_order(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
-    """What came first is made first."""
-    done_s = times_s + np.minimum.accumulate(work_s - times_s)
-    late = work_s > done_s * (1 + 1e-12)
-    return np.maximum.accumulate(np.where(late, np.interp(done_s, work_s, possible), possible))
+    """The outputs of a queue: rows are handled one after the other, in the order they came."""
+    behind_s = work_s - times_s
+    least_s = np.minimum.accumulate(behind_s)
+    # Where nothing waits, all that can be made is made, to the last digit. The time of the work
+    # that is done, times_s + least_s, is rounded as a time is, which can be much more than work is.
+    late = behind_s - least_s > _ROUNDING * np.maximum(work_s, times_s)
+    made = np.where(late, np.interp(times_s + least_s, work_s, possible), possible)
+    return np.maximum.accumulate(made)
 
 
-def _made(tree: Tree, times_s: Floats, handled: _Handled) -> Floats:
+def _made(tree: PlanTree, times_s: Floats, handled: _Handled) -> Floats:
     """What a tree has given out by each time."""
     match tree:
         case Source():
-            return np.minimum(tree.rows_a_second * times_s, tree.size)
-        case Select(child, selectivity, cost_s):
-            rows = _made(child, times_s, handled)
-            return handled(selectivity * rows, cost_s * rows, times_s)
-        case Project(child, cost_s):
-            rows = _made(child, times_s, handled)
-            return handled(rows, cost_s * rows, times_s)
-        case Join(left, right, selectivity, costs):
+            # At its end a stream has all its rows: rate · (size / rate) may lack the last digit.
+            return np.where(times_s < tree.end_s, tree.rows_a_second * times_s, tree.size)
+        case Join(left, right):
             lefts, rights = _made(left, times_s, handled), _made(right, times_s, handled)
-            met = np.diff(lefts) * _held(rights, window_s(right), times_s)
-            met += np.diff(rights) * _held(lefts, window_s(left), times_s)
+            met = np.diff(lefts) * _rows_in_window(rights, window_of(right), times_s)
+            met += np.diff(rights) * _rows_in_window(lefts, window_of(left), times_s)
             pairs = np.concatenate(([0.0], np.cumsum(met)))
-            row_s, pair_s = costs.row_and_pair_s
-            work_s = row_s * (lefts + rights) + pair_s * pairs
-            return handled(selectivity * pairs, work_s, times_s)
+            work_s = tree.costs.work_s(lefts, rights, pairs)
+            return handled(tree.passes * pairs, work_s, times_s)
+        case _:
+            rows = _made(tree.child, times_s, handled)
+            return handled(tree.passes * rows, tree.cost_s * rows, times_s)
 
 
-def _held(rows: Floats, window_s: float, times_s: Floats) -> Floats:
-    """What a side holds between one time and the next, of what came within its window."""
-    held = rows - np.interp(times_s - window_s, times_s, rows) if window_s < math.inf else rows
-    return (held[1:] + held[:-1]) / 2
+def _rows_in_window(rows: Floats, window_s: float, times_s: Floats) -> Floats:
+    """The mean rows that a join keeps of one input between one time and the next."""
+    kept = rows - np.interp(times_s - window_s, times_s, rows) if window_s < math.inf else rows
+    return (kept[1:] + kept[:-1]) / 2
 
 
 def _integral(rate: Floats, times_s: Floats) -> Floats:

@@ -8,34 +8,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from querymesh.errors import QueryError, did_you_mean
+from querymesh.cost.plan_tree import PlanTree, plan_text, sources_of
+from querymesh.errors import OptionError, QueryError, did_you_mean
+from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Reading, predicted, predicted_until
 from querymesh.optimize.rate.heuristics import is_on_time, load, rate_estimate, time_estimate
 from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plans
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Tree, expected_total, sources, text
 
 
 @dataclass(frozen=True)
 class MostBy:
-    """The most results by a time."""
+    """As many results as possible by a time, `time_s` seconds after the query starts."""
 
     time_s: float
 
     def __post_init__(self) -> None:
         if not 0 < self.time_s < math.inf:
-            raise QueryError(f"most results by {self.time_s} s: write a time above 0")
+            raise OptionError(f"most results by {self.time_s} s: write a time above 0")
 
 
 @dataclass(frozen=True)
 class First:
-    """So many results as soon as possible."""
+    """The first `results` results as soon as possible."""
 
     results: float
 
     def __post_init__(self) -> None:
         if not 0 < self.results < math.inf:
-            raise QueryError(f"the first {self.results} results: write a number above 0")
+            raise OptionError(f"the first {self.results} results: write a number above 0")
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ def goal_from(text: str) -> Goal:
     """
     found = _GOAL.fullmatch(text.strip().lower())
     if found is None:
-        raise QueryError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
+        raise OptionError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
     if (seconds := found["seconds"]) is not None:
         return MostBy(float(seconds))
     return Last() if found["results"] is None else First(float(found["results"]))
 
 
 def goal_text(goal: Goal) -> str:
-    """The goal for people."""
+    """The goal as text; `goal_from` reads it back."""
     match goal:
         case MostBy(time_s):
             return f"most by {time_s:g}s"
@@ -79,8 +80,8 @@ _GOAL = re.compile(
 SAME = 1e-3
 """Plans whose predictions differ by less than this part are as good as each other."""
 
-_SOME_S = 60.0
-"""A time to begin with, where the goal has none."""
+_START_S = 60.0
+"""The period for which a first plan is chosen where the goal has no time, in seconds."""
 
 _ROUNDING = 1e-9
 """The part by which a number of results may be larger than all there are."""
@@ -89,20 +90,24 @@ _ROUNDING = 1e-9
 class Ranked(NamedTuple):
     """A plan, and what eq. 3 predicts for the goal: results for `MostBy`, seconds otherwise."""
 
-    tree: Tree
+    tree: PlanTree
     value: float
 
 
-class Choice(NamedTuple):
-    """A plan, the prediction for it, how it was chosen and of how many."""
+class TreeChoice(NamedTuple):
+    """The plan chosen for a goal.
 
-    tree: Tree
+    `value` is what `achieved` predicts for it, `way` one of `WAYS`, `among` the number of plans
+    that it was chosen from.
+    """
+
+    tree: PlanTree
     value: float
     way: str
     among: int
 
 
-def achieved(tree: Tree, goal: Goal, reading: Reading = "queue") -> float:
+def achieved(tree: PlanTree, goal: Goal, reading: Reading = "queue") -> float:
     """What a plan does for a goal: results by the time (more is better), or the time (less is).
 
     The time is infinite if windows keep the plan from ever making so many.
@@ -123,8 +128,8 @@ def achieved(tree: Tree, goal: Goal, reading: Reading = "queue") -> float:
             return curve.time_of(curve.total)
 
 
-def check_reachable(tree: Tree, goal: Goal) -> None:
-    """An error if no plan of the query can do it, windows aside."""
+def check_reachable(tree: PlanTree, goal: Goal) -> None:
+    """Raise if no plan of the query can reach the goal, even without windows."""
     total = expected_total(tree)
     if isinstance(goal, First) and goal.results > total * (1 + _ROUNDING):
         raise QueryError(
@@ -132,7 +137,7 @@ def check_reachable(tree: Tree, goal: Goal) -> None:
             "Ask for no more than that"
         )
     if isinstance(goal, Last):
-        endless = [source.name for source in sources(tree) if source.size == math.inf]
+        endless = [source.name for source in sources_of(tree) if source.size == math.inf]
         if endless:
             raise QueryError(
                 f"there is no last result: no end is known of {', '.join(endless)}. Ask for the "
@@ -140,7 +145,7 @@ def check_reachable(tree: Tree, goal: Goal) -> None:
             )
 
 
-def ranked(trees: Iterable[Tree], goal: Goal, reading: Reading = "queue") -> list[Ranked]:
+def ranked(trees: Iterable[PlanTree], goal: Goal, reading: Reading = "queue") -> list[Ranked]:
     """Plans with what eq. 3 predicts for them, best first."""
     found = [Ranked(tree, achieved(tree, goal, reading)) for tree in trees]
     return sorted(found, key=lambda each: each.value, reverse=isinstance(goal, MostBy))
@@ -152,7 +157,7 @@ def choose(
     way: str = "exact",
     space: Space | None = None,
     reading: Reading = "queue",
-) -> Choice:
+) -> TreeChoice:
     """The plan for a goal.
 
     `exact` integrates every plan (eq. 3); of those that do equally well, as all do that are never
@@ -161,42 +166,42 @@ def choose(
     takes the plan whose latest part is the earliest, and is for the first results or all of them.
     """
     if way not in WAYS:
-        raise QueryError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
+        raise OptionError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
     tree = WAYS[way](query, goal, space or Space(), reading)
     value = achieved(tree, goal, reading)
     if value == math.inf:
         raise QueryError(unreachable(tree, goal))
-    return Choice(tree, value, way, count_plans(query, space))
+    return TreeChoice(tree, value, way, count_plans(query, space))
 
 
-def unreachable(tree: Tree, goal: Goal) -> str:
-    """What to say of a plan that windows keep from its goal."""
+def unreachable(tree: PlanTree, goal: Goal) -> str:
+    """The text of the error for a plan whose windows are too short for the goal."""
     assert isinstance(goal, First), "the others are reached, or refused before"
     most = float(predicted_until(tree, goal.results).made[-1])
     return (
         f"the first {goal.results:g} results are not reached: {most:.3g} are expected of "
-        f"{text(tree)}, whose windows let rows go before they are met. Ask for no more than that, "
-        "or for longer windows"
+        f"{plan_text(tree)}, whose windows let rows go before they are met. Ask for no more than "
+        "that, or for longer windows"
     )
 
 
-def _exact(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _exact(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     found = on_time_plan(query, goal, space, reading)
     return found or _least_work(ranked(plans(query, space), goal, reading), goal)
 
 
 def on_time_plan(
     query: RateQuery, goal: Goal, space: Space, reading: Reading = "queue"
-) -> Tree | None:
+) -> PlanTree | None:
     """The plan with the least work, if it is never late: no plan gives out more, or earlier."""
 
-    def least(by_s: float) -> Tree:
+    def least(by_s: float) -> PlanTree:
         return best_plan(query, lambda tree: -load(tree, by_s).total, space)
 
     if isinstance(goal, MostBy):
         tree, by_s = least(goal.time_s), goal.time_s
     else:
-        value = achieved(least(_SOME_S), goal, reading)
+        value = achieved(least(_START_S), goal, reading)
         if value == math.inf:
             return None
         by_s = period_s(goal, value)
@@ -204,7 +209,7 @@ def on_time_plan(
     return tree if is_on_time(tree, by_s) else None
 
 
-def _least_work(best_first: Sequence[Ranked], goal: Goal) -> Tree:
+def _least_work(best_first: Sequence[Ranked], goal: Goal) -> PlanTree:
     """Of the plans that do as well as the first, the one with the least work."""
     best = best_first[0].value
     if best == math.inf:
@@ -215,28 +220,28 @@ def _least_work(best_first: Sequence[Ranked], goal: Goal) -> Tree:
 
 
 def period_s(goal: Goal, value: float) -> float:
-    """The time that a goal is about: given, or when it is reached."""
+    """The seconds that a goal is about: those given, or those until it is reached."""
     return goal.time_s if isinstance(goal, MostBy) else max(value, 1e-9)
 
 
-def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if not isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local rate maximization is for the most results by a time: choose 'local time' for "
             "the first results or all of them"
         )
     by_s = goal.time_s
 
-    def estimate(tree: Tree) -> tuple[float, float]:
+    def estimate(tree: PlanTree) -> tuple[float, float]:
         # Equal but for the last digits is equal: then less work is better.
         return float(f"{rate_estimate(tree, by_s):.6g}"), -load(tree, by_s).total
 
     return best_plan(query, estimate, space)
 
 
-def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> Tree:
+def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local time minimization is for the first results or all of them: choose 'local rate' "
             "for the most results by a time"
         )
@@ -247,7 +252,7 @@ def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) ->
     return min(trees, key=lambda tree: time_estimate(tree, results))
 
 
-WAYS: Mapping[str, Callable[[RateQuery, Goal, Space, Reading], Tree]] = {
+WAYS: Mapping[str, Callable[[RateQuery, Goal, Space, Reading], PlanTree]] = {
     "exact": _exact,
     "local rate": _local_rate,
     "local time": _local_time,

@@ -6,30 +6,22 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from querymesh.cost.rates import join_rate, projection_rate, selection_rate
+from querymesh.cost.plan_tree import Join, PlanTree, Source, inputs_of, sources_of, window_of
+from querymesh.cost.rates import join_rate, selection_rate
 from querymesh.errors import QueryError
-from querymesh.optimize.rate.trees import (
-    Join,
-    Project,
-    Select,
-    Source,
-    Tree,
-    expected_total,
-    sources,
-    window_s,
-)
+from querymesh.optimize.rate.cardinality import expected_total
 
 
 class Need(NamedTuple):
     """§ 4.2.2's (P, n, r, t): a point of a plan, the rows it must give out, its rate, the time."""
 
-    tree: Tree
+    tree: PlanTree
     rows: float
     rate: float
     time_s: float
 
 
-def rate_estimate(tree: Tree, by_s: float) -> float:
+def rate_estimate(tree: PlanTree, by_s: float) -> float:
     """Local rate maximization, § 4.2.1: eq. 2 from the leaves up, with t_p / 2 for every t.
 
     Half of the interval, so that the rate is too high before as much as it is too low after. A
@@ -47,7 +39,7 @@ class Load(NamedTuple):
     busiest: float
 
 
-def load(tree: Tree, by_s: float) -> Load:
+def load(tree: PlanTree, by_s: float) -> Load:
     """The work of a plan when this time has passed and nothing was late.
 
     Where no operator is late, all plans of a query give out the same, and this tells them apart:
@@ -57,7 +49,7 @@ def load(tree: Tree, by_s: float) -> Load:
     return _loaded(tree, by_s, lambda source: _mean_rate(source, by_s))[1]
 
 
-def is_on_time(tree: Tree, by_s: float) -> bool:
+def is_on_time(tree: PlanTree, by_s: float) -> bool:
     """Whether no operator of a plan is late at any time until then, but for streams that are there
     all at once, in a hundredth of the time."""
 
@@ -68,25 +60,22 @@ def is_on_time(tree: Tree, by_s: float) -> bool:
     return _loaded(tree, by_s, peak)[1].busiest < 1
 
 
-def _loaded(tree: Tree, by_s: float, rate_of: Callable[[Source], float]) -> tuple[float, Load]:
-    """The rate of a tree at a time, and its load."""
+def _loaded(tree: PlanTree, by_s: float, rate_of: Callable[[Source], float]) -> tuple[float, Load]:
+    """The rate at which a plan gives out rows when `by_s` seconds have passed, and its load."""
     match tree:
         case Source():
             return rate_of(tree), Load(0.0, 0.0, 0.0)
-        case Select(child, selectivity, cost_s):
-            rate, below = _loaded(child, by_s, rate_of)
-            return selectivity * rate, _plus(below, cost_s * rate, 0.0)
-        case Project(child, cost_s):
-            rate, below = _loaded(child, by_s, rate_of)
-            return rate, _plus(below, cost_s * rate, 0.0)
-        case Join(left, right, selectivity, costs):
+        case Join(left, right):
             (first, one), (second, other) = (_loaded(s, by_s, rate_of) for s in (left, right))
-            lefts = first * min(by_s, window_s(left))
-            rights = second * min(by_s, window_s(right))
-            work = first * costs.arrival_s(rights) + second * costs.arrival_s(lefts)
+            lefts = first * min(by_s, window_of(left))
+            rights = second * min(by_s, window_of(right))
+            work = tree.costs.busy(first, second, lefts, rights)
             below = Load(one.total + other.total, one.joins + other.joins, max(one[2], other[2]))
-            rate = selectivity * (first * rights + second * lefts)
+            rate = tree.passes * (first * rights + second * lefts)
             return rate, _plus(below, work, work)
+        case _:
+            rate, below = _loaded(tree.child, by_s, rate_of)
+            return tree.passes * rate, _plus(below, tree.cost_s * rate, 0.0)
 
 
 def _plus(below: Load, work: float, of_join: float) -> Load:
@@ -97,7 +86,7 @@ def _mean_rate(source: Source, by_s: float) -> float:
     return min(source.rows_a_second, source.size / by_s)
 
 
-def needs(tree: Tree, results: float) -> list[Need]:
+def needs(tree: PlanTree, results: float) -> list[Need]:
     """Local time minimization, § 4.2.2: what each point of a plan must give out, and by when.
 
     Of a join that shall make the share φ of all it can make, each input must bring √φ of what it
@@ -111,7 +100,7 @@ def needs(tree: Tree, results: float) -> list[Need]:
     return [*_needs(tree, results, lambda part: _brought(part, until_s))]
 
 
-def time_estimate(tree: Tree, results: float) -> tuple[float, ...]:
+def time_estimate(tree: PlanTree, results: float) -> tuple[float, ...]:
     """The times of all points of a plan, latest first: what § 4.2.2's `max` looks for is the first.
 
     Of plans whose latest times are the same, as when all wait for one slow stream, that is better
@@ -120,61 +109,55 @@ def time_estimate(tree: Tree, results: float) -> tuple[float, ...]:
     return tuple(sorted((need.time_s for need in needs(tree, results)), reverse=True))
 
 
-def _estimate(tree: Tree, by_s: float, rate: Callable[[Source], float]) -> float:
+def _estimate(tree: PlanTree, by_s: float, rate: Callable[[Source], float]) -> float:
     match tree:
         case Source():
             return rate(tree)
-        case Select(child, selectivity, cost_s):
-            return selection_rate(_estimate(child, by_s, rate), selectivity, cost_s)
-        case Project(child, cost_s):
-            return projection_rate(_estimate(child, by_s, rate), cost_s)
-        case Join(left, right, selectivity, costs):
+        case Join(left, right):
             inputs = _estimate(left, by_s, rate), _estimate(right, by_s, rate)
-            windows_s = window_s(left), window_s(right)
-            return join_rate(*inputs, selectivity, by_s / 2, costs, windows_s)
+            windows_s = window_of(left), window_of(right)
+            return join_rate(*inputs, tree.passes, by_s / 2, tree.costs, windows_s)
+        case _:
+            return selection_rate(_estimate(tree.child, by_s, rate), tree.passes, tree.cost_s)
 
 
-def _needs(tree: Tree, rows: float, brings: Callable[[Tree], float]) -> Iterator[Need]:
+def _needs(tree: PlanTree, rows: float, brings: Callable[[PlanTree], float]) -> Iterator[Need]:
     time_s = _solved(lambda by_s: by_s * _endless(tree, by_s), rows)
     yield Need(tree, rows, rows / time_s if time_s else _endless(tree, 1.0), time_s)
     share = rows / brings(tree) if rows else 0.0
-    match tree:
-        case Join(left, right):
-            yield from _needs(left, math.sqrt(share) * brings(left), brings)
-            yield from _needs(right, math.sqrt(share) * brings(right), brings)
-        case Select(child) | Project(child):
-            yield from _needs(child, share * brings(child), brings)
+    if isinstance(tree, Join):
+        share = math.sqrt(share)
+    for child in inputs_of(tree):
+        yield from _needs(child, share * brings(child), brings)
 
 
-def _endless(tree: Tree, by_s: float) -> float:
+def _endless(tree: PlanTree, by_s: float) -> float:
     """The estimate as the paper has it, as if no stream ended before the rows needed have come."""
     return _estimate(tree, by_s, lambda source: source.rows_a_second)
 
 
-def _brought(tree: Tree, until_s: float) -> float:
-    """What a tree can give out of what has come by a time."""
+def _brought(tree: PlanTree, until_s: float) -> float:
+    """The rows that a plan can make of what has come by a time."""
     match tree:
         case Source():
             return (
                 tree.size if until_s == math.inf else min(tree.size, tree.rows_a_second * until_s)
             )
-        case Select(child, selectivity):
-            return selectivity * _brought(child, until_s)
-        case Project(child):
-            return _brought(child, until_s)
-        case Join(left, right, selectivity):
-            return selectivity * _brought(left, until_s) * _brought(right, until_s)
+        case Join(left, right):
+            return tree.passes * _brought(left, until_s) * _brought(right, until_s)
+        case _:
+            return tree.passes * _brought(tree.child, until_s)
 
 
-def _enough_s(tree: Tree, results: float) -> float:
-    """From when on enough has come for so many results; without an end if all streams end."""
+def _enough_s(tree: PlanTree, results: float) -> float:
+    """The time by which enough has come for so many results; infinite if all streams end."""
     total = expected_total(tree)
     if results > total * (1 + 1e-9):
         raise QueryError(
             f"{results:g} results are not reached: the plan is expected to make {total:g} in all. "
             "Ask for no more than that"
         )
-    if all(source.size < math.inf for source in sources(tree)):
+    if all(source.size < math.inf for source in sources_of(tree)):
         return math.inf
     return _solved(lambda until_s: _brought(tree, until_s), results)
 

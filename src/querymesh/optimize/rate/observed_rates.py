@@ -1,6 +1,6 @@
 """What rounds tell of a join's streams, as a query for rate-based optimization (RBO Tables 2 to 5).
 
-Everything is a decayed mean over the last rounds (`stats.rounds`):
+Everything is a decayed mean over the last rounds (`stats.round_estimates`):
 
 - the rate of a stream is tuples a second of the streams' own time, not of the clock: a backlog that
   is worked off in a hurry has the rates it had when it came;
@@ -23,10 +23,15 @@ from itertools import combinations
 
 import numpy as np
 
+from querymesh.cost.plan_tree import Source
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.planning.planner import PairStats, Round
-from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, with_assumed_rates
+from querymesh.optimize.rate.stream_query import (
+    JoinPredicate,
+    RateQuery,
+    Selection,
+    with_assumed_rates,
+)
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.stats.round_estimates import RoundEstimates
@@ -42,7 +47,7 @@ Pair = tuple[str, str]
 
 @dataclass
 class RateStatistics:
-    """The decayed means of one join. `sizes` are the rows of streams that end."""
+    """Decayed means of all that rounds show of a join. `sizes`: the rows of streams that end."""
 
     join: JoinQuery
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -61,7 +66,7 @@ class RateStatistics:
         self._statics = {relation.alias for relation in self.join.statics}
 
     def observe(self, shown: Round) -> None:
-        """Take in a round."""
+        """Move all means by what a round has shown."""
         self.rounds += 1
         for alias in self.join.aliases:
             arrived = shown.arrived.get(alias, 0)

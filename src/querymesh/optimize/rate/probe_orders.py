@@ -19,26 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 
+from querymesh.cost.plan_tree import JoinShape, PlanTree, join_shape, sources_of
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Nested, Tree, nested, sources
 
 
-def tree_orders(tree: Tree, query: RateQuery, of: Set[str]) -> dict[str, tuple[str, ...]]:
+def tree_orders(tree: PlanTree, query: RateQuery, of: Set[str]) -> dict[str, tuple[str, ...]]:
     """For each of these streams, the others in the order in which the tree brings them to it."""
-    links: dict[str, set[str]] = {source.name: set() for source in sources(tree)}
+    links: dict[str, set[str]] = {source.name: set() for source in sources_of(tree)}
     for predicate in query.predicates:
         links[predicate.left].add(predicate.right)
         links[predicate.right].add(predicate.left)
     return {
-        source.name: tuple(_climbed(nested(tree), source.name, links, frozenset()))[1:]
-        for source in sources(tree)
+        source.name: tuple(_climbed(join_shape(tree), source.name, links, frozenset()))[1:]
+        for source in sources_of(tree)
         if source.name in of
     }
 
 
 def _climbed(
-    tree: Nested, start: str, links: Mapping[str, Set[str]], met: frozenset[str]
+    tree: JoinShape, start: str, links: Mapping[str, Set[str]], met: frozenset[str]
 ) -> Iterator[str]:
     """The streams of a tree from one of them on, when some others are met already."""
     if isinstance(tree, str):
@@ -57,5 +57,5 @@ def _climbed(
     yield from _climbed(other, first, links, known)
 
 
-def _names(tree: Nested) -> tuple[str, ...]:
+def _names(tree: JoinShape) -> tuple[str, ...]:
     return (tree,) if isinstance(tree, str) else (*_names(tree[0]), *_names(tree[1]))

@@ -2,9 +2,9 @@
 
 A route `2 > 3 > 1 > 4` whose operators 3 and 1 might as well change places becomes `2, 3|1, 4`.
 Adjacent operators are put together as long as *every* order the choices allow costs less than
-(1 + tolerance) times the route; the dearest of them is found exactly, by the dynamic program of
-`best_route.py` turned around, over the subsets of one choice at a time. So whatever a lottery
-draws, it loses less than the tolerance.
+(1 + tolerance) times the route; the dearest of them is found exactly, by the program of
+`dynamic_programming.py` turned around, over the subsets of one choice at a time. So whatever a
+lottery draws, it loses less than the tolerance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from querymesh.optimize.routes.shared_route import order_by_meetings
 from querymesh.stats.profile import Profile, Route, meetings
 
 MOST_CHOICES = 6
-"""So many operators at most are one choice: the dearest order is a program over 2^k subsets."""
+"""Operators of one choice, at most: the dearest order is a program over 2^k subsets."""
 
 
 def uncertain_route(
@@ -66,8 +66,7 @@ def _dearest_choice_us(
     own = [index - 1 for index in choice]
     met, passed = meetings(profile.outcomes[:, own], [serves[j] for j in own], alive)
     after = tuple(
-        frozenset(place for place, other in enumerate(choice, 1) if other in profile.after[j])
-        for j in own
+        frozenset(k for k, other in enumerate(choice, 1) if other in profile.after[j]) for j in own
     )
     _, saved = order_by_meetings(met, passed, -profile.drop_us[own], -profile.pass_us[own], after)
     return -saved

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.optimize.search.lattice import (
     Partition,
     neighbour_count,
@@ -38,7 +38,7 @@ def iterative_improvement(
     if patience is None:
         patience = max(30, 4 * problem.training.size)
     elif patience < 1:
-        raise TrainingError(f"patience must be at least 1 neighbour, not {patience}")
+        raise OptionError(f"patience must be at least 1 neighbour, not {patience}")
     tally = Tally(stop, problem)
     best = current = problem.solve(start(problem, rng))
     tally.step(better=True)

@@ -67,19 +67,19 @@ def every_partition(n: int) -> Iterator[Partition]:
     """
     groups: list[list[int]] = []
 
-    def place(number: int) -> Iterator[Partition]:
+    def assign(number: int) -> Iterator[Partition]:
         if number == n:
             yield tuple(tuple(group) for group in groups)
             return
         for group in groups:
             group.append(number)
-            yield from place(number + 1)
+            yield from assign(number + 1)
             group.pop()
         groups.append([number])
-        yield from place(number + 1)
+        yield from assign(number + 1)
         groups.pop()
 
-    return place(0)
+    return assign(0)
 
 
 def neighbours(groups: Partition) -> Iterator[Partition]:
@@ -115,8 +115,7 @@ def splits(groups: Partition) -> Iterator[Partition]:
 def merges(groups: Partition) -> Iterator[Partition]:
     """Two subsets in one: 1/23/4 gives 123/4, 14/23 and 1/234."""
     for a, b in combinations(range(len(groups)), 2):
-        rest = [group for i, group in enumerate(groups) if i not in (a, b)]
-        yield partition([*rest, groups[a] + groups[b]])
+        yield _merged(groups, a, b)
 
 
 def moves(groups: Partition) -> Iterator[Partition]:
@@ -148,9 +147,7 @@ def _two(count: int, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def _merge(groups: Partition, rng: np.random.Generator) -> Partition:
-    a, b = _two(len(groups), rng)
-    rest = [group for i, group in enumerate(groups) if i not in (a, b)]
-    return partition([*rest, groups[a] + groups[b]])
+    return _merged(groups, *_two(len(groups), rng))
 
 
 def _split(groups: Partition, rng: np.random.Generator) -> Partition:
@@ -166,6 +163,11 @@ def _move(groups: Partition, rng: np.random.Generator) -> Partition:
     source, target = _two(len(groups), rng)
     moved = groups[source][int(rng.integers(len(groups[source])))]
     return _moved(groups, source, target, moved)
+
+
+def _merged(groups: Partition, a: int, b: int) -> Partition:
+    rest = [group for i, group in enumerate(groups) if i not in (a, b)]
+    return partition([*rest, groups[a] + groups[b]])
 
 
 def _moved(groups: Partition, source: int, target: int, moved: int) -> Partition:

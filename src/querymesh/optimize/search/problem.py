@@ -25,16 +25,12 @@ from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
 from querymesh.classify.tree import Leaf, Split, Tree, leaves
 from querymesh.cost.route_time import Overheads
-from querymesh.optimize.routes.best_route import (
-    EXACT_LIMIT,
-    RouteSearch,
-    Subset,
-    auto,
-    checked_route,
-)
+from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
+from querymesh.optimize.routes.route_searches import auto
+from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.search.cell_costs import CellCosts
 from querymesh.optimize.search.lattice import Group, Partition
-from querymesh.optimize.train.prune import Pruner
+from querymesh.optimize.search.prune import Pruner
 from querymesh.stats.profile import Route, survivors
 
 MAX_LEAVES = 32
@@ -166,8 +162,10 @@ class Problem:
             self._bytes += ENTRY_BYTES + OBJECT_BYTES * len(groups) + 8 * self.training.size
 
     def solve_below(self, groups: Partition, limit_us: float) -> Solution | None:
-        """The mesh of a partition if it costs less than the limit, else None; the classifier is not
-        induced where `least_us` shows that it would be in vain."""
+        """The mesh of a partition if it costs less than the limit, else None.
+
+        Where `least_us` is not below the limit, no classifier is induced.
+        """
         if self.least_us(groups) >= limit_us:
             return None
         solution = self.solve(groups)
@@ -185,8 +183,8 @@ class Problem:
         mesh = self._meshes.get(key)
         if mesh is None:
             mesh = self._meshes[key] = self._mesh(groups, key)
-            ends = sum(1 for _ in leaves(mesh.tree))
-            self._bytes += getsizeof(key) + OBJECT_BYTES * (3 * ends + 5) + ENTRY_BYTES
+            leaf_count = sum(1 for _ in leaves(mesh.tree))
+            self._bytes += getsizeof(key) + OBJECT_BYTES * (3 * leaf_count + 5) + ENTRY_BYTES
         if mesh.partition == groups:
             return mesh
         return Solution(groups, mesh.tree, mesh.routes, mesh.cost_us)
@@ -197,12 +195,12 @@ class Problem:
         label_of: dict[int, int] = {}
         of_tuple = [label_of.setdefault(number, i) for i, number in enumerate(assignment)]
         routes = tuple(self._routes[number] for number in label_of)
-        place = {label: k for k, label in enumerate(label_of.values())}
-        pruner = Pruner(self._costs, routes, place, self.overheads.node_us, self._leaf_us)
+        position = {label: k for k, label in enumerate(label_of.values())}
+        pruner = Pruner(self._costs, routes, position, self.overheads.node_us, self._leaf_us)
         pruned = pruner.prune(self._classifier(of_tuple))
         total_us = pruned.cost_us
-        if len(pruned.ends) > 1:
-            total_us += self._leaf_us * len(pruned.ends)
+        if len(pruned.leaves) > 1:
+            total_us += self._leaf_us * len(pruned.leaves)
         tree, used = _only_used(pruned.tree, routes)
         return Solution(groups, tree, used, total_us / max(self.training.profile.rows, 1))
 
@@ -212,12 +210,12 @@ class Problem:
         labels = np.array(label_of_tuple, dtype=np.int64)[cells.member]
         key = labels.tobytes()
         if key not in self._trees:
-            attributes, known = self.training.attributes, len(self._tests)
+            attributes, tests_before = self.training.attributes, len(self._tests)
             tree = self._trees[key] = grow(
                 attributes, cells.codes, labels, cells.weights, self._growth, self._tests
             )
             self._bytes += 2 * len(key) + ENTRY_BYTES + 2 * OBJECT_BYTES * _nodes(tree)
-            self._bytes += _tests_bytes(self._tests, len(self._tests) - known)
+            self._bytes += _tests_bytes(self._tests, len(self._tests) - tests_before)
         return self._trees[key]
 
 

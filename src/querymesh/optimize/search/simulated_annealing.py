@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.optimize.search.lattice import random_neighbour
 from querymesh.optimize.search.problem import Problem, Solution
 from querymesh.optimize.search.start import Start
@@ -40,14 +40,14 @@ def simulated_annealing(
     best solution met is kept and returned.
     """
     if not FROZEN < temperature < math.inf:
-        raise TrainingError(
+        raise OptionError(
             f"temperature is a share of the start's cost above {FROZEN:g}, where it is frozen, "
             f"not {temperature}"
         )
     if cooling is None:
         cooling = (FROZEN / temperature) ** (1 / _steps(problem, stop))
     elif not 0 < cooling < 1:
-        raise TrainingError(f"cooling is a factor between 0 and 1, not {cooling}")
+        raise OptionError(f"cooling is a factor between 0 and 1, not {cooling}")
     tally = Tally(stop, problem)
     best = current = problem.solve(start(problem, rng))
     tally.step(better=True)

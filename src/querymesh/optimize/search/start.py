@@ -20,7 +20,7 @@ from querymesh.classify.tree import Tree, leaves_of
 from querymesh.errors import TrainingError
 from querymesh.optimize.search.lattice import Partition, partition
 from querymesh.optimize.search.problem import Problem
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import name_of
 from querymesh.stats.profile import Route
 
 PICKS = 4

@@ -13,17 +13,26 @@ from numbers import Integral, Real
 from time import monotonic
 from typing import Any
 
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.optimize.search.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The bounds of a search, one at least; None is no bound.
+    """The bounds of a search, at least one of them; None, the default of each, is no bound.
 
-    `iterations` counts walks: local optimizations of II-QM, coolings of SA-QM (Table 1: k = 3).
-    `plateau` counts candidates in a row that did not better the best so far, `partitions` all
-    candidates. `memory_mb` is what the search remembers (`Problem.memory_mb`), not the process.
+    Parameters
+    ----------
+    iterations
+        Walks: local optimizations of II-QM, coolings of SA-QM (Table 1: k = 3).
+    plateau
+        Candidates in a row that were no better than the best so far.
+    seconds
+        Time by the clock: the mesh that is found then depends on the machine.
+    memory_mb
+        What the search remembers (`Problem.memory_mb`), not the whole process.
+    partitions
+        All candidates, starts among them.
     """
 
     iterations: int | None = None
@@ -38,7 +47,7 @@ class Stop:
             if bound is not None:
                 _check_bound(name, bound)
         if all(bound is None for bound in bounds.values()):
-            raise TrainingError(
+            raise OptionError(
                 f"a search needs a stop condition: set at least one of {', '.join(bounds)}"
             )
 
@@ -48,9 +57,9 @@ def _check_bound(name: str, bound: Any) -> None:
     kind = Real if measured else Integral
     if isinstance(bound, bool) or not isinstance(bound, kind) or not isfinite(bound):
         what = "a finite number" if measured else "an integer"
-        raise TrainingError(f"stop.{name} must be {what} or None, not {bound!r}")
+        raise OptionError(f"stop.{name} must be {what} or None, not {bound!r}")
     if not float(bound) > 0:
-        raise TrainingError(f"stop.{name} must be greater than 0 or None, not {bound}")
+        raise OptionError(f"stop.{name} must be greater than 0 or None, not {bound}")
 
 
 DEFAULT_STOP = Stop(iterations=3, partitions=600)
@@ -87,11 +96,8 @@ class Tally:
         if stop.partitions is not None and self.partitions >= stop.partitions:
             self.end(f"{stop.partitions:,} partition{_were(stop.partitions)} tried")
         if stop.plateau is not None and self.since_better >= stop.plateau:
-            some = (
-                "the last partition was"
-                if stop.plateau == 1
-                else (f"{stop.plateau:,} partitions in a row were")
-            )
+            one = stop.plateau == 1
+            some = "the last partition was" if one else f"{stop.plateau:,} partitions in a row were"
             self.end(f"{some} no better")
         if stop.seconds is not None and self._clock() - self._started >= stop.seconds:
             self.end(f"{stop.seconds:g} seconds had passed")

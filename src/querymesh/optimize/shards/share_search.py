@@ -13,7 +13,7 @@ _SAME = 1e-9
 """Costs this near to each other, relatively, differ by rounding only."""
 
 _MOST_STATES = 100_000
-"""After so many the search returns the best it has: some ten seconds."""
+"""States after which the search returns the best it has: some ten seconds."""
 
 Owners = Sequence[tuple[int, ...]]
 Weights = Sequence[float]
@@ -55,7 +55,7 @@ class ShareSearch:
         self._best_cost = float("inf")
 
     def run(self) -> tuple[int, ...]:
-        """The shares; the best known where there are too many states to be sure."""
+        """The shares that cost least; the best that were met if there are too many states."""
         # The walk's cost is a limit and not a solution: among equals the search's order decides.
         walked = _downhill(self._owners, self._rates, self._shards)
         self._best_cost = _cost(self._owners, self._rates, self._shards, walked)
@@ -100,7 +100,7 @@ class ShareSearch:
         return False
 
     def _worth(self, cost: float) -> bool:
-        """Whether something of this cost would replace what is known."""
+        """Whether shares of this cost would replace the best so far."""
         slack = _SAME if self._best is None else -_SAME
         return cost <= self._best_cost * (1 + slack)
 
@@ -214,10 +214,11 @@ def _cost(owners: Owners, rates: Sequence[float], shards: int, shares: Sequence[
 
 
 def _downhill(owners: Owners, rates: Sequence[float], shards: int) -> list[int]:
-    """A good solution: prime by prime where it costs least, then moved while that saves."""
+    """A good solution: each prime factor to the dimension where it costs least, then moved on as
+    long as that saves."""
     shares = [1] * len(owners)
 
-    def cheapest_place(prime: int) -> tuple[float, int]:
+    def cheapest_dimension(prime: int) -> tuple[float, int]:
         costs = []
         for d in range(len(owners)):
             shares[d] *= prime
@@ -226,20 +227,20 @@ def _downhill(owners: Owners, rates: Sequence[float], shards: int) -> list[int]:
         return min(costs)
 
     primes = _primes(shards)
-    places = []
+    dimension_of: list[int] = []
     for prime in primes:
-        places.append(cheapest_place(prime)[1])
-        shares[places[-1]] *= prime
+        dimension_of.append(cheapest_dimension(prime)[1])
+        shares[dimension_of[-1]] *= prime
     moved = True
     while moved:
         moved = False
         for k, prime in enumerate(primes):
             before = _cost(owners, rates, shards, shares)
-            shares[places[k]] //= prime
-            cost, place = cheapest_place(prime)
+            shares[dimension_of[k]] //= prime
+            cost, dimension = cheapest_dimension(prime)
             if cost < before * (1 - _SAME):
-                places[k], moved = place, True
-            shares[places[k]] *= prime
+                dimension_of[k], moved = dimension, True
+            shares[dimension_of[k]] *= prime
     return shares
 
 

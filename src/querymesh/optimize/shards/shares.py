@@ -19,10 +19,10 @@ def choose_shares(
 
     No other factorisation of `shards` over the dimensions sends fewer: the search is exact, unless
     it meets more than 100,000 states, and then takes the best of those. Cliques of ten streams on
-    up to 1024 shards meet some thousand. Of several that send the
-    same, the earliest dimension has the largest share, then the next, and so on; so few and early
-    dimensions are cut. A number that does not factor well is taken as it is: 7 shards can only
-    cut one dimension, and `replication` says what that costs (see `best_shards_at_most`).
+    up to 1024 shards meet some thousand. Of several that send the same, the earliest dimension has
+    the largest share, then the next, and so on; so few and early dimensions are cut. A number that
+    does not factor well is taken as it is: 7 shards can only cut one dimension, and `replication`
+    says what that costs (see `best_shards_at_most`).
 
     >>> from querymesh.mesh.hypercube import join_dimensions
     >>> chain = join_dimensions("rst", {"x": "rs", "y": "st"})
@@ -72,9 +72,9 @@ def _problem(
     copies no stream more often: the first dimension of each largest set of owners is enough.
     """
     check_dimensions(dimensions, shards)
-    known = checked_rates(dimensions, rates)
-    total = sum(known.values())
-    streams = {stream: number for number, stream in enumerate(known)}
+    rate_of = checked_rates(dimensions, rates)
+    total = sum(rate_of.values())
+    streams = {stream: number for number, stream in enumerate(rate_of)}
     kept = [
         d
         for d, dimension in enumerate(dimensions)
@@ -84,5 +84,5 @@ def _problem(
         )
     ]
     owners = [tuple(sorted(streams[s] for s in dimensions[d].owners)) for d in kept]
-    weights = [rate / total if total else 1.0 / len(known) for rate in known.values()]
+    weights = [rate / total if total else 1.0 / len(rate_of) for rate in rate_of.values()]
     return kept, owners, weights

@@ -1,1 +1,1 @@
-"""From a profile to a mesh: sampling, searching, judging, pruning (QM § 4)."""
+"""From a profile to a mesh: sampling, searching, judging (QM § 4)."""

@@ -14,18 +14,14 @@ from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut, one_piece
 from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
-from querymesh.errors import TrainingError
+from querymesh.errors import OptionError
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, SharedMesh, TrainedOn
-from querymesh.optimize.routes.best_route import (
-    ROUTE_SEARCHES,
-    RouteSearch,
-    Subset,
-    auto,
-    checked_route,
-)
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES, auto
 from querymesh.optimize.routes.shared_route import SharedRoutes
+from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.routes.uncertain import uncertain_route
-from querymesh.optimize.train.training import Training, chosen
+from querymesh.optimize.strategy import chosen
+from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
 
@@ -35,7 +31,7 @@ def route_search_for(profile: Profile, training: Training) -> RouteSearch:
     if not profile.serves:
         return chosen("route search", training.route_search, ROUTE_SEARCHES)
     if training.route_search != "auto":
-        raise TrainingError(
+        raise OptionError(
             "queries that share one pass have a route search of their own: leave route_search out"
         )
     return SharedRoutes(profile.serves)
@@ -58,10 +54,10 @@ def costs_us(
     if isinstance(tree, Leaf):
         return profile.realized_us(routes[tree.label])
     costs = np.zeros(profile.rows)
-    ends = list(leaves(tree))
-    for (leaf, tests), rows in zip(ends, reach(profile, tree), strict=True):
+    tree_leaves = list(leaves(tree))
+    for (leaf, tests), rows in zip(tree_leaves, reach(profile, tree), strict=True):
         costs[rows] = profile.take(rows).realized_us(routes[leaf.label]) + tests * overheads.node_us
-    return costs + len(ends) * overheads.route_us(profile.operators)
+    return costs + len(tree_leaves) * overheads.route_us(profile.operators)
 
 
 def reach(profile: Profile, tree: Tree) -> list[Ints]:
@@ -85,10 +81,11 @@ def describe(
     stats, costs = [], []
     for (leaf, tests), rows in zip(leaves(tree), reach(profile, tree), strict=True):
         share = len(rows) / profile.rows
-        own = float(profile.realized_us(routes[leaf.label])[rows].mean()) if len(rows) else 0.0
-        other = float(single_us[rows].mean()) if len(rows) else 0.0
-        stats.append(LeafStats(share, own, other))
-        costs.append(LeafCost(share, own, tests))
+        here = profile.take(rows)
+        route_us = float(here.realized_us(routes[leaf.label]).mean()) if len(rows) else 0.0
+        leaf_single_us = float(single_us[rows].mean()) if len(rows) else 0.0
+        stats.append(LeafStats(share, route_us, leaf_single_us))
+        costs.append(LeafCost(share, route_us, tests))
     kind = SharedMesh if profile.serves else Mesh
     return kind(
         query=query,

@@ -21,7 +21,7 @@ from querymesh.stats.profile import Profile
 log = logging.getLogger("querymesh")
 
 Take = Callable[[int, int], Profile]
-"""Samples and profiles so many rows, with a seed; fewer where the source has no more."""
+"""From a number of rows and a seed to the profile of a sample; fewer if the source has no more."""
 
 
 def train_until_accurate(

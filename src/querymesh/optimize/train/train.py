@@ -27,7 +27,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.search.problem import Problem, Solution
 from querymesh.optimize.search.searches import SEARCHES
 from querymesh.optimize.search.start import STARTS, Start, checked
-from querymesh.optimize.search.strategy import name_of
+from querymesh.optimize.strategy import chosen, name_of
 from querymesh.optimize.train.describe import (
     best_single,
     costs_us,
@@ -37,7 +37,7 @@ from querymesh.optimize.train.describe import (
     single_mesh,
 )
 from querymesh.optimize.train.folds import JUDGES
-from querymesh.optimize.train.training import Training, chosen
+from querymesh.optimize.train.training import Training
 from querymesh.options import check_name
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
@@ -52,7 +52,7 @@ def train_mesh(
     training: Training | None = None,
     policy: str = "mesh",
 ) -> Mesh:
-    """The mesh of a query for the profiled tuples; with policy "single" its best single route."""
+    """The mesh of a query learned from its profile; with policy "single" the best single route."""
     training = training or Training()
     check_name("policy", policy, POLICIES)
     mesh = _best_mesh(query, profile, overheads, training, policy)
@@ -76,13 +76,13 @@ def _best_mesh(
     mesh = _verdict(query, profile, single, found, judged, overheads)
     asked = training.accuracy is not None or training.judge not in (None, "holdout")
     accuracy = judged.accuracy if asked and not math.isnan(judged.accuracy) else None
-    how = f"{name_of(training.search)} from {name_of(training.start)}"
-    text = found_by(how, found.problem, found.solution)
+    method = f"{name_of(training.search)} from {name_of(training.start)}"
+    text = found_by(method, found.problem, found.solution)
     return mesh.found(text, accuracy)
 
 
 def nothing_to_search(profile: Profile, policy: str) -> str:
-    """Why there is but one route to choose; empty where there is something to search."""
+    """Why there is only one route to choose; empty where there is something to search."""
     if policy == "single":
         return "policy single was asked for"
     return "fewer than two operators have one order" if profile.operators < 2 else ""
@@ -90,7 +90,7 @@ def nothing_to_search(profile: Profile, policy: str) -> str:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one search found, and in what."""
+    """The solution of one search, and the problem that it solves."""
 
     solution: Solution
     problem: Problem
@@ -100,10 +100,10 @@ class _Found:
         return tuple(self.problem.training.left_out)
 
 
-def found_by(how: str, problem: Problem, solution: Solution) -> str:
-    """A search in one sentence: how it went about, what it looked at, and why it ended."""
+def found_by(method: str, problem: Problem, solution: Solution) -> str:
+    """A search in one sentence: its method, what it looked at, and why it ended."""
     return (
-        f"{how}, {_counted(problem.evaluated, 'partition')} of "
+        f"{method}, {_counted(problem.evaluated, 'partition')} of "
         f"{_counted(problem.training.size, 'training tuple')} as "
         f"{_counted(problem.meshes_costed, 'mesh', 'meshes')}; {solution.stopped or 'it was done'}"
     )
@@ -115,7 +115,7 @@ def _counted(count: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the mesh saves over the single route on each unseen tuple; the sample's accuracy."""
+    """What the mesh saves over the single route on each unseen tuple, and the sample's accuracy."""
 
     saved_us: Floats
     accuracy: float
@@ -137,9 +137,9 @@ def make_problem(profile: Profile, overheads: Overheads, training: Training) -> 
 def find(
     problem: Problem, training: Training, rng: np.random.Generator, start: Start | None = None
 ) -> Solution:
-    """What the search asked for finds, from the start asked for or another.
+    """What `training.search` finds from `start`, or from `training.start` if none is given.
 
-    Either may be a caller's own: what it returns is checked here.
+    Search and start may be a caller's own: what they return is checked here.
     """
     search = chosen("search", training.search, SEARCHES)
     begin = checked(start or chosen("start", training.start, STARTS))

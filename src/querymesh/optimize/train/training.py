@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from querymesh.cost.route_time import WINDOW
-from querymesh.errors import QueryMeshError, TrainingError
-from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
+from querymesh.errors import OptionError
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
+from querymesh.optimize.strategy import chosen
 from querymesh.optimize.train.folds import JUDGES, Judge
-from querymesh.options import check_name
-
-Strategy = TypeVar("Strategy")
+from querymesh.options import check_integer, check_number
 
 LEAST: Mapping[str, int] = {
     "sample_rows": 1,
@@ -28,7 +27,7 @@ LEAST: Mapping[str, int] = {
     "least_ruster": 0,
     "seed": 0,
 }
-"""The settings that are integers, and the least they can be."""
+"""The options that are integers, and the least they can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +35,47 @@ class Training:
     """How to train. The defaults follow QM's Table 1, with a larger sample and training set;
     `Training.preset` has both of the paper's tables.
 
-    `sample_rows` tuples are profiled and condensed to at most `training_tuples`. `start`, `search`
-    and `route_search` are names from `STARTS`, `SEARCHES` and `ROUTE_SEARCHES`, or functions of the
-    same kind, such as `functools.partial(iterative_improvement, patience=500)`; `stop` bounds the
-    search. `window` tuples are classified together (W^TC) and a ruster
-    has at least `least_ruster` of them.
-
-    `judge` says on which tuples the result is judged: a `holdout` share kept back, each of `folds`
-    parts in turn ("cross-validation"), or what each of `folds` draws with replacement left out
-    ("bootstrap"). If `accuracy` (a share, such as 0.95) is asked for, the sample is doubled until
-    it is reached or the sample has `most_sample_rows`. Unless told, the judge is a holdout, and
-    cross-validation where an accuracy is asked for, which one lucky holdout must not decide.
-
-    Orders that cost at most a `tolerance` (a share, such as 0.05) more than the best are left to a
-    lottery while the query runs (QM § 5.4); 0 leaves none.
+    Parameters
+    ----------
+    sample_rows
+        Tuples that are sampled and profiled. Defaults to 2,000.
+    training_tuples
+        Training tuples, at most, that the sample is condensed to. Defaults to 24.
+    start
+        Where the search starts: a name from `STARTS`, or a function of that kind. Defaults to
+        "route-driven".
+    search
+        The search for a partition of the training tuples: a name from `SEARCHES`, or a function of
+        that kind, such as `functools.partial(iterative_improvement, patience=500)`. Defaults to
+        "iterative-improvement".
+    route_search
+        The search for the route of a group: a name from `ROUTE_SEARCHES`, or a function of that
+        kind. Defaults to "auto".
+    stop
+        The bounds of the search. Defaults to 3 iterations and 600 partitions.
+    judge
+        Which tuples are kept back to judge the result by: "holdout" (a share), "cross-validation"
+        (each of several parts in turn), "bootstrap" (what draws with replacement left out), or a
+        function of that kind. Defaults to a holdout, and to cross-validation where an accuracy is
+        asked for, which one lucky holdout must not decide.
+    holdout
+        The share of the sample that judge "holdout" keeps back. Defaults to 1/3.
+    folds
+        Parts of judge "cross-validation", draws of judge "bootstrap". Defaults to 5.
+    accuracy
+        How well the sample must foretell tuples that were kept back, as a share such as 0.95; the
+        sample is doubled until it does. Defaults to None: the first sample will do.
+    most_sample_rows
+        Tuples, at most, that are sampled to reach the accuracy. Defaults to 32,000.
+    tolerance
+        Orders that cost at most this share more than the best, such as 0.05, are left to a lottery
+        while the query runs (QM § 5.4). Defaults to 0, which leaves none.
+    window
+        Tuples that are classified together (W^TC). Defaults to 10,000.
+    least_ruster
+        Tuples, at least, of a ruster. Defaults to 0.
+    seed
+        Of all random choices: the same seed gives the same mesh. Defaults to 0.
     """
 
     sample_rows: int = 2000
@@ -70,24 +96,15 @@ class Training:
 
     def __post_init__(self) -> None:
         for name, least in LEAST.items():
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, Integral):
-                raise TrainingError(f"{name} must be an integer, not {number!r}")
-            if number < least:
-                raise TrainingError(f"{name} must be at least {least}, not {number}")
-        for name in ("holdout", "tolerance", "accuracy"):
-            share = getattr(self, name)
-            given = share is not None or name != "accuracy"
-            if given and (isinstance(share, bool) or not isinstance(share, Real)):
-                raise TrainingError(f"{name} must be a number, not {share!r}")
+            check_integer(name, getattr(self, name), least)
+        check_number("holdout", self.holdout)
+        check_number("tolerance", self.tolerance)
         if not isinstance(self.stop, Stop):
-            raise TrainingError(
-                f"stop must be a Stop, such as Stop(iterations=3), not {self.stop!r}"
-            )
+            raise OptionError(f"stop must be a Stop, such as Stop(iterations=3), not {self.stop!r}")
         if not 0 <= self.holdout < 1:
-            raise TrainingError(f"holdout is a share from 0 to below 1, not {self.holdout}")
+            raise OptionError(f"holdout is a share from 0 to below 1, not {self.holdout}")
         if not (0 <= self.tolerance < math.inf):
-            raise TrainingError(
+            raise OptionError(
                 f"tolerance is a share from 0 (no uncertain routes) upwards, not {self.tolerance}"
             )
         self._check_accuracy()
@@ -106,15 +123,16 @@ class Training:
     def _check_accuracy(self) -> None:
         if self.accuracy is None:
             return
+        check_number("accuracy", self.accuracy)
         if not 0 < self.accuracy < 1:
-            raise TrainingError(f"accuracy is a share between 0 and 1, not {self.accuracy}")
+            raise OptionError(f"accuracy is a share between 0 and 1, not {self.accuracy}")
         if self.judge in ("holdout", JUDGES["holdout"]) and self.holdout == 0:
-            raise TrainingError(
+            raise OptionError(
                 "accuracy is measured on tuples kept back: give a holdout greater than 0, or "
                 "judge='cross-validation' or 'bootstrap'"
             )
         if self.most_sample_rows < self.sample_rows:
-            raise TrainingError(
+            raise OptionError(
                 f"most_sample_rows, {self.most_sample_rows:,}, is less than sample_rows, "
                 f"{self.sample_rows:,}"
             )
@@ -125,15 +143,3 @@ class Training:
         from querymesh.optimize.train.presets import PRESETS
 
         return cls(**{**chosen("preset", name, PRESETS), **changes})
-
-
-def chosen(what: str, choice: str | Strategy, known: Mapping[str, Strategy]) -> Strategy:
-    """The strategy of that name, or the one that was given itself."""
-    if isinstance(choice, str):
-        check_name(what, choice, known)
-        return known[choice]
-    if not callable(choice):
-        raise QueryMeshError(
-            f"a {what} is a name or a function, not {choice!r}. Known: {', '.join(sorted(known))}"
-        )
-    return cast(Strategy, choice)

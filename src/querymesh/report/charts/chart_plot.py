@@ -8,6 +8,7 @@ from pathlib import Path
 
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
+from querymesh.optimize.rate.rate_planner import RatePlanner
 from querymesh.report.charts.chart_svg import Visit, regions_svg
 from querymesh.report.html.mesh_page import page_of
 from querymesh.report.text.chart_text import (
@@ -40,6 +41,12 @@ def write_chart_page(planner: ChartPlanner, path: str | os.PathLike[str]) -> Non
             for stream in planner.rounds.query.stream_charts
         ]
     write_words(title, planner.join.query.sql, planner_text(planner), path, drawn)
+
+
+def write_rate_page(planner: RatePlanner, path: str | os.PathLike[str]) -> None:
+    """Write all that `explain` says of a planner by rates as one HTML file."""
+    title = f"Output rates of the join of {', '.join(planner.join.aliases)}"
+    write_words(title, planner.join.query.sql, planner.explain(), path)
 
 
 def write_words(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from querymesh.report.text.figures import table
-from querymesh.report.text.index_text import indices_text
-from querymesh.runtime.join_run import JoinBatch, JoinRun
+from querymesh.runtime.run import Run
+from querymesh.runtime.run_counts import BatchCounts
 
 HEAD = (
     f"{'batchId':>7}  {'numInputRows':>12}  {'processedRowsPerSecond':>22}  {'results':>9}  "
@@ -15,7 +14,7 @@ HEAD = (
 )
 
 
-def join_line(spark: Mapping[str, Any], batch: JoinBatch | None) -> str:
+def join_line(spark: Mapping[str, Any], batch: BatchCounts | None) -> str:
     """One batch; ours is missing until its tasks have reported."""
     rate = float(spark.get("processedRowsPerSecond") or 0.0)
     line = f"{int(spark['batchId']):>7}  {int(spark['numInputRows']):>12,}  {rate:>22,.0f}"
@@ -31,7 +30,7 @@ def join_line(spark: Mapping[str, Any], batch: JoinBatch | None) -> str:
 class BatchLines:
     """The lines of a running join's batches, each once."""
 
-    def __init__(self, run: JoinRun) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._shown = -1
 
@@ -46,34 +45,3 @@ class BatchLines:
         return head + [
             join_line(each, ours.get((str(each["id"]), int(each["batchId"])))) for each in fresh
         ]
-
-
-def join_run_text(run: JoinRun) -> str:
-    """What a join did: for each stream its rows, its state, and the routes its tuples took."""
-    states, shares = run.states, run.route_shares
-    rows = []
-    for alias, view in run.views.items():
-        metrics = view.metrics
-        rows.append(
-            (
-                alias,
-                f"{run.arrived[alias]:,}",
-                f"{metrics.evaluations:,}",
-                f"{metrics.comparisons:,}",
-                f"{metrics.rows_out:,}",
-                f"{run.late[alias]:,}",
-                f"{states[alias].rows:,}",
-                f"{states[alias].bytes:,}",
-            )
-        )
-    head = ("stream", "rows", "evaluations", "comparisons", "results", "late", "state rows",
-            "state bytes")  # fmt: skip
-    lines = [table(head, rows, left=(0,))]
-    for alias, routes in shares.items():
-        for route, share in sorted(routes.items(), key=lambda item: -item[1]):
-            lines.append(f"{alias}: {share:6.1%} of its tuples by {route or '(no operators)'}")
-    lines.append(f"\n{indices_text(run.indexing)}")
-    for alias, view in run.views.items():
-        if (router := view.router) is not None:
-            lines.append(f"\n{alias}: {router.explain()}")
-    return "\n".join(lines)

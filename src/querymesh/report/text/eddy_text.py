@@ -7,7 +7,7 @@ from textwrap import indent
 
 from querymesh.fabric.routers.content_record import Event
 from querymesh.fabric.routers.eddy import PAIR
-from querymesh.fabric.routers.learned import Found, Learned
+from querymesh.fabric.routers.learned import Learned, ShardEvent
 from querymesh.fabric.routers.make_eddy import CBR
 from querymesh.report.text.figures import UNKNOWN, counted, micros, percent, table
 
@@ -80,9 +80,9 @@ def _places(learned: Learned) -> str:
     """Where operators pass another share of the tuples than overall: the largest differences."""
     known = learned.estimates
     found = []
-    for index, places in known.by_place.items():
-        for place, (passes, _) in places.held.items():
-            behind = [name for k, name in learned.operators.items() if not place >> k & 1]
+    for index, contexts in known.by_context.items():
+        for context, (passes, _) in contexts.numbers.items():
+            behind = [name for k, name in learned.operators.items() if not context >> k & 1]
             difference = passes - known.selectivity(index)
             if behind and abs(difference) > OTHERWISE:
                 found.append((abs(difference), learned.operators[index], behind, passes))
@@ -100,7 +100,7 @@ def _events(learned: Learned) -> tuple[str, str]:
     return head, table(names, rows, left=(1, 2, 3, 4))
 
 
-def _event(found: Found, learned: Learned) -> tuple[str, ...]:
+def _event(found: ShardEvent, learned: Learned) -> tuple[str, ...]:
     event = found.event
     attributes = " & ".join(event.attributes)
     decision = f"{attributes} {event.decision}" if attributes else event.decision

@@ -8,12 +8,12 @@ from itertools import groupby
 from querymesh.index.store.index_plan import BitPlan, IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.report.text.figures import table
-from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
+from querymesh.runtime.loops.index_loop import EVERYWHERE, IndexLoop
 
 _SHOWN_CHANGES = 12
 
 
-def indices_text(tuning: IndexTuning) -> str:
+def indices_text(tuning: IndexLoop) -> str:
     """What `metrics(out).indexing.explain()` prints."""
     names = tuning.attribute_names
     rows = []

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator
 from textwrap import indent
 
+from querymesh.cost.plan_tree import JoinShape, join_shape
 from querymesh.optimize.rate.goals import goal_text
-from querymesh.optimize.rate.rate_planner import RatePlanner, said, text_of
+from querymesh.optimize.rate.rate_planner import RatePlanner, choice_text, tree_text
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
-from querymesh.optimize.rate.trees import Nested, nested
 from querymesh.report.text.figures import counted, micros, percent, seconds, table
 
 KEPT = 10
@@ -32,9 +32,9 @@ def rate_text(planner: RatePlanner) -> str:
         parts = [head, f"plan\n  {_waiting(planner)}", f"orders\n{indent(_orders(planner), '  ')}"]
         return "\n\n".join(parts)
     plan = [
-        f"{text_of(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
+        f"{tree_text(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
         f"{chosen.among:,} plans",
-        said(chosen, planner.goal),
+        choice_text(chosen, planner.goal),
     ]
     if planner.problem:
         plan.append(f"kept, since no plan can be chosen now: {planner.problem}")
@@ -46,7 +46,7 @@ def rate_text(planner: RatePlanner) -> str:
         "plan\n" + indent("\n".join(plan), "  "),
     ]
     if planner.stores_trees:
-        parts.append("tree\n" + indent("\n".join(_drawn(nested(chosen.tree), "", "")), "  "))
+        parts.append("tree\n" + indent("\n".join(_drawn(join_shape(chosen.tree), "", "")), "  "))
     else:
         parts.append(f"orders\n{indent(_orders(planner), '  ')}")
     if planner.history and not planner.stores_trees:
@@ -97,7 +97,7 @@ def _costs(query: RateQuery, stores_trees: bool) -> str:
     return f"{text}row found, measured; a tuple's own conditions and its storing are above"
 
 
-def _drawn(shape: Nested, stem: str, below: str) -> Iterator[str]:
+def _drawn(shape: JoinShape, stem: str, below: str) -> Iterator[str]:
     """Each line of a tree. `stem` leads to this node, `below` on from it."""
     yield stem + (shape if isinstance(shape, str) else "⋈")
     if not isinstance(shape, str):

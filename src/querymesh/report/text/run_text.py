@@ -1,4 +1,4 @@
-"""The metrics of a run as text: what each operator and each leaf really did."""
+"""A run as text: what was decided, and what each operator, leaf and stream really did."""
 
 from __future__ import annotations
 
@@ -11,6 +11,35 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import uncertain_text
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
+from querymesh.report.text.join_run_text import join_run_text
+from querymesh.runtime.run import Run
+
+
+def run_text(run: Run) -> str:
+    """What `qm.inspect(out).explain()` prints: the mesh, what it did, what changed, what failed."""
+    parts = []
+    if run.tree is None and not run.router_loops and run.planner is None:
+        parts.append(run.mesh.explain())
+    parts.append(did_text(run))
+    if run.problems:
+        parts.append("problems\n" + indent("\n".join(run.problems), "  "))
+    return "\n\n".join(parts)
+
+
+def did_text(run: Run) -> str:
+    """What a run did so far, with its switches and plans."""
+    if run.tree is not None and run.planner is not None:
+        return run.planner.explain()
+    if run.cube is not None:
+        parts = [join_run_text(run)]
+        parts += [f"{switch.stream}: {switches_text([switch])}" for switch in run.switches]
+        text = "\n".join(parts)
+        return text if run.planner is None else f"{text}\n\n{run.planner.explain()}\n"
+    view = run.view
+    if run.engine == "native":
+        return f"ran in Catalyst on {len(view.mesh.routes)} route(s): {view.mesh.why}"
+    text = metrics_text(view.counts, view.mesh, view.version, run.router)
+    return "\n".join([text, switches_text(run.switches)] if run.switches else [text])
 
 
 def metrics_text(

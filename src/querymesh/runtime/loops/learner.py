@@ -7,7 +7,7 @@
                                              |                               |
                               channel <------+-- ask, mesh ------------------+  (search thread)
 
-Spark's accumulator thread only hands a report over. Everything else happens on two daemon threads,
+The thread that carries reports only hands one over. Everything else happens on two daemon threads,
 one that follows the batches and one that searches, and nothing that goes wrong on them reaches the
 query: it goes on with the mesh it has.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -25,6 +25,8 @@ import numpy as np
 
 from querymesh.cost.route_time import Overheads
 from querymesh.fabric.core.metrics import Metrics
+from querymesh.fabric.profile.calibrate_join import overheads_for
+from querymesh.fabric.profile.profiler import declared_cost
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.adapt.budget import Ask
@@ -32,7 +34,9 @@ from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.reports import Report, join_profiles
+from querymesh.runtime.reports import join_profiles
+from querymesh.runtime.task_report import TaskReport, ViewReport
+from querymesh.runtime.view import View
 from querymesh.stats.costs import Timing
 from querymesh.stats.profile import Profile
 
@@ -42,11 +46,20 @@ REST = 20.0
 """After a search, none without cause for so many times as long as it took: 5 % of a core."""
 
 
+LEAST_PROFILED = 100
+"""A task that profiles fewer rows than this measures its calls rather than its operators."""
+
+
+def rows_to_learn_from(training: Training, tasks: int) -> int:
+    """How many rows each of so many tasks profiles as long as nothing is known."""
+    return min(training.sample_rows, max(training.sample_rows // (2 * tasks), LEAST_PROFILED))
+
+
 @dataclass(frozen=True)
-class Setting:
+class LearnerSettings:
     """What a learner works with. Without `adaptation` it learns a first mesh and no more.
 
-    `measured` tells which operators' costs are times; `installed` hears of each new mesh.
+    `measured` tells which operators' costs are times.
     """
 
     channel: Channel
@@ -55,7 +68,19 @@ class Setting:
     policy: str
     measured: list[bool]
     adaptation: Adaptation | None
-    installed: Callable[[int, Mesh, Switch | None], None]
+
+
+def settings_for(
+    view: View,
+    channel: Channel,
+    policy: str,
+    training: Training,
+    adaptation: Adaptation | None,
+) -> LearnerSettings:
+    """What the learner of a view works with, on this machine."""
+    measured = [declared_cost(operator, view.bound) is None for operator in view.bound.operators]
+    overheads = overheads_for(view.bound, training.window)
+    return LearnerSettings(channel, overheads, training, policy, measured, adaptation)
 
 
 @dataclass
@@ -73,7 +98,7 @@ class _Batch:
     def key(self) -> tuple[str | None, int | None]:
         return self.query, self.number
 
-    def add(self, report: Report) -> None:
+    def add(self, report: ViewReport) -> None:
         self.tasks += 1
         self.metrics.add(report.metrics)
         self.profiles += report.profiles
@@ -83,14 +108,14 @@ class _Batch:
 class Learner:
     """Learns a first mesh, if the stream has none, and then keeps it fitting."""
 
-    def __init__(self, mesh: Mesh, version: int, setting: Setting) -> None:
+    def __init__(self, view: View, settings: LearnerSettings) -> None:
         self.done = threading.Event()
-        self._mesh = mesh
-        self._version = version
-        self._setting = setting
+        self._view = view
+        self._version, self._mesh = view.versions[-1]
+        self._settings = settings
         self._lock = threading.Lock()
         self._inbox = threading.Lock()
-        self._waiting: deque[Report] = deque()
+        self._waiting: deque[TaskReport] = deque()
         self._following = False
         self._searching = False
         self._batch: _Batch | None = None
@@ -98,15 +123,15 @@ class Learner:
         self._closed: tuple[str | None, int | None] | None = None
         self._newest = -1
         self._rest_until = 0.0
-        self._said = False
+        self._problems: list[str] = []
         self._profiles: list[Profile] = []
         self._watch: Watch | None = None
-        self._asked, self._ask_number = Ask(), setting.channel.state().ask_number
-        if mesh.is_learned:
+        self._asked, self._ask_number = Ask(), settings.channel.state().ask_number
+        if self._mesh.is_learned:
             self._start_watching(None)
             self.done.set()
 
-    def receive(self, report: Report) -> None:
+    def receive(self, report: TaskReport) -> None:
         """Take a task's report; returns at once."""
         with self._inbox:
             self._waiting.append(report)
@@ -128,18 +153,37 @@ class Learner:
             except Exception:
                 log.exception("a batch could not be learned from; the query goes on")
 
-    def _take(self, report: Report) -> None:
+    def wait(self, seconds: float) -> bool:
+        """Wait for the first learned mesh; False if it took longer. True at once if trained."""
+        return self.done.wait(seconds)
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why no other mesh reaches the tasks, if that is so."""
+        return self._problems
+
+    def explain(self) -> str:
+        """How far the learning is, in a sentence."""
+        alias = self._view.alias
+        if not self.done.is_set():
+            return f"{alias}: learns its first mesh, from rows that are profiled as they run"
+        if self._watch is None:
+            return f"{alias}: keeps mesh {self._version}"
+        return f"{alias}: runs on mesh {self._version} and looks for a better one"
+
+    def _take(self, report: TaskReport) -> None:
         """Add a report to its batch; a batch with as many tasks as the last is taken as whole."""
+        view = report.views[self._view.alias]
         self._newest = max(self._newest, -1 if report.batch is None else report.batch)
         if self._watch is None:
-            self._gather(report.profiles)
+            self._gather(view.profiles)
             return
         if self._batch is not None and self._batch.key != (report.query, report.batch):
             self._tasks_before, self._tasks = self._tasks, 0
             self._close()
         if self._batch is None:
             self._batch = _Batch(report.batch, report.query)
-        self._batch.add(report)
+        self._batch.add(view)
         self._tasks += 1
         if report.batch is None or self._tasks == self._tasks_before:
             self._close()
@@ -161,7 +205,7 @@ class Learner:
         if ask != self._asked and not late:  # the next batch may have begun, and is asked already
             self._ask_number += 1
             self._asked = ask
-            self._setting.channel.ask(ask, self._ask_number)
+            self._settings.channel.ask(ask, self._ask_number)
 
     def _observation(self, batch: _Batch) -> Observation:
         operators = len(self._mesh.operators)
@@ -183,11 +227,11 @@ class Learner:
         )
 
     def _start_watching(self, profile: Profile | None) -> None:
-        how = self._setting
-        if how.adaptation is not None:
+        settings = self._settings
+        if settings.adaptation is not None:
             self._watch = Watch(
-                self._mesh, how.overheads, how.training, how.adaptation, how.policy,
-                how.measured, profile,
+                self._mesh, settings.overheads, settings.training, settings.adaptation,
+                settings.policy, settings.measured, profile,
             )  # fmt: skip
 
     def _gather(self, profiles: list[Profile]) -> None:
@@ -195,18 +239,20 @@ class Learner:
         if self._searching or self.done.is_set():
             return
         self._profiles += profiles
-        if sum(profile.rows for profile in self._profiles) >= self._setting.training.sample_rows:
+        if sum(profile.rows for profile in self._profiles) >= self._settings.training.sample_rows:
             self._searching = True
             self._thread(self._learn)
 
     def _learn(self) -> None:
-        how = self._setting
+        settings = self._settings
         try:
-            how.channel.enough()
+            settings.channel.enough()
             profile = join_profiles(self._profiles)
-            mesh = train_mesh(self._mesh.query, profile, how.overheads, how.training, how.policy)
+            mesh = train_mesh(
+                self._mesh.query, profile, settings.overheads, settings.training, settings.policy
+            )
             self._install(mesh, None)
-            asked = how.training.accuracy
+            asked = settings.training.accuracy
             if asked is not None and (mesh.accuracy is None or mesh.accuracy < asked):
                 log.warning(
                     "accuracy %g was asked for, and the %d rows a stream learns from first have "
@@ -252,8 +298,8 @@ class Learner:
             if self._watch is not None and self._watch.epoch != epoch:
                 return False
             version = self._version + 1
-            self._setting.channel.publish(mesh, version)
-            self._setting.installed(version, mesh, switch)
+            self._settings.channel.publish(mesh, version)
+            self._view.installed(version, mesh, switch)
             self._version, self._mesh = version, mesh
             if self._watch is not None:
                 self._watch.installed(mesh)
@@ -261,9 +307,9 @@ class Learner:
 
     def _unheard(self, problem: OSError) -> None:
         """The folder cannot be written, or is gone with its checkpoint: say so once."""
-        level = logging.DEBUG if self._said else logging.WARNING
-        self._said = True
-        log.log(level, "the query goes on with the mesh it has; no other reaches it: %s", problem)
+        told = f"the query goes on with the mesh it has; no other reaches it: {problem}"
+        log.log(logging.DEBUG if self._problems else logging.WARNING, "%s", told)
+        self._problems = self._problems or [told]
 
     def _thread(self, work: Callable[..., None], *args: object) -> None:
         threading.Thread(target=work, args=args, name="querymesh-search", daemon=True).start()

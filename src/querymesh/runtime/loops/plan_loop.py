@@ -2,13 +2,13 @@
 
 ::
 
-    tasks ── JoinReport ──> PlanLoop: a Round once all shards have told of a batch
+    tasks ── TaskReport ──> PlanLoop: a Round once all shards have told of a batch
       ^                        │  (a thread of its own)
       │                        v
     channels <── one-route meshes ── Planner.observe ── Decision, or nothing
 
 A batch is complete when all shards have reported or one of a later batch has; a shard that ran
-again counts by its last run. Spark's accumulator thread only hands reports over, and nothing that
+again counts by its last run. The thread that carries reports only hands them over, and nothing that
 goes wrong in the loop reaches the query, which goes on with the orders it has.
 
 As long as too few tuples have been profiled, tasks profile as many as to learn a first mesh from;
@@ -25,21 +25,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Protocol, runtime_checkable
 
 from querymesh.errors import QueryMeshError
+from querymesh.explained import Drawn
 from querymesh.optimize.adapt.budget import Allowance, Ask
 from querymesh.optimize.adapt.watch import Switch
-from querymesh.optimize.chart.chart_planner import ChartPlanner
 from querymesh.optimize.planning.orders import order_of, planned_mesh
 from querymesh.optimize.planning.own_order import OwnOrder
-from querymesh.optimize.planning.planner import Orders, Planner, Round
+from querymesh.optimize.planning.planner import Orders, Planner, Round, Waiting
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.join_report import JoinReport
+from querymesh.runtime.loop import KEPT_PROBLEMS
 from querymesh.runtime.loops.background import Background
 from querymesh.runtime.loops.rounds import Rounds
-from querymesh.runtime.run import KEPT_PROBLEMS, LiveRun
-from querymesh.spark.joins.source_waiting import SourceWatch
+from querymesh.runtime.task_report import TaskReport
+from querymesh.runtime.view import View
 
 log = logging.getLogger("querymesh")
 
@@ -59,6 +60,20 @@ class PlanSettings:
     budget: float
 
 
+class SourceWatch(Protocol):
+    """Knows what waits at the sources of a running query."""
+
+    def ask(self, query_id: str | None) -> Mapping[str, Waiting]:
+        """By stream, as of the last micro-batch."""
+
+
+@runtime_checkable
+class CountsWaiting(Protocol):
+    """A planner that counts what waits at the sources."""
+
+    buffered: Mapping[str, Waiting]
+
+
 class PlanLoop:
     """Tells a planner what the batches show, and the tasks what it says."""
 
@@ -67,7 +82,7 @@ class PlanLoop:
         join: JoinQuery,
         planner: Planner,
         rounds: Rounds,
-        views: Mapping[str, LiveRun],
+        views: Mapping[str, View],
         channels: Mapping[str, Channel],
         settings: PlanSettings,
         own: OwnOrder,
@@ -84,9 +99,9 @@ class PlanLoop:
         self._query: str | None = None
         self._planning = threading.Lock()
         self._inbox = threading.Lock()
-        self._open: dict[str | None, tuple[int, dict[int, JoinReport]]] = {}
+        self._open: dict[str | None, tuple[int, dict[int, TaskReport]]] = {}
         self._told: dict[str | None, int] = {}
-        self._waiting: deque[tuple[int, list[JoinReport], float]] = deque(maxlen=WAITING)
+        self._waiting: deque[tuple[int, list[TaskReport], float]] = deque(maxlen=WAITING)
         self._clock = monotonic()
         self._profiled = 0
         self._allowance = Allowance(settings.budget)
@@ -101,7 +116,7 @@ class PlanLoop:
             self._ask(Ask(share=CATCH_UP))
             self.done.set()
 
-    def receive(self, report: JoinReport) -> None:
+    def receive(self, report: TaskReport) -> None:
         """Take a task's report; returns at once."""
         if report.batch is None:
             return
@@ -137,25 +152,21 @@ class PlanLoop:
         drawn chart, of policy "chart"."""
         with self._planning:
             self._hear_of_sources()
-            return self.planner.explain() if html is None else self._charts.explain(html)
+            return self.planner.explain(html)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Write the chart of policy "chart" with the path of the point, as SVG."""
         with self._planning:
-            self._charts.draw(path)
-
-    @property
-    def _charts(self) -> ChartPlanner:
-        if not isinstance(self.planner, ChartPlanner):
-            raise QueryMeshError(
-                "only policy 'chart' has a chart to draw: explain() tells in words what this one "
-                "knows and chose"
-            )
-        return self.planner
+            if not isinstance(self.planner, Drawn):
+                raise QueryMeshError(
+                    "only policy 'chart' has a chart to draw: explain() tells in words what this "
+                    "one knows and chose"
+                )
+            self.planner.draw(path)
 
     def _hear_of_sources(self) -> None:
         """Tell a planner that counts memory what waits before the query, where nothing is held."""
-        if self._sources is not None and isinstance(self.planner, ChartPlanner):
+        if self._sources is not None and isinstance(self.planner, CountsWaiting):
             self.planner.buffered = self._sources.ask(self._query)
 
     def _plan(self) -> None:
@@ -172,7 +183,7 @@ class PlanLoop:
                     self.problems.append(told)
                 raise
 
-    def _hear(self, number: int, reports: list[JoinReport], passed_s: float) -> None:
+    def _hear(self, number: int, reports: list[TaskReport], passed_s: float) -> None:
         """One round: what it shows, what the planner says to it, and what to profile next."""
         if self._settings.budget == 0 and self._planned:
             return

@@ -25,7 +25,7 @@ from querymesh.optimize.planning.planner import ConditionStats, PairStats, Round
 from querymesh.query.bind.static_joins import relations_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
-from querymesh.runtime.join_report import JoinReport
+from querymesh.runtime.task_report import TaskReport
 from querymesh.stats.profile import Profile
 
 Versions = Mapping[str, Mapping[int, Mesh]]
@@ -56,7 +56,7 @@ class Rounds:
     def of(
         self,
         number: int,
-        reports: Collection[JoinReport],
+        reports: Collection[TaskReport],
         versions: Versions,
         passed_s: float,
     ) -> Round:
@@ -97,7 +97,7 @@ class Rounds:
 
     def _tried(
         self,
-        reports: Collection[JoinReport],
+        reports: Collection[TaskReport],
         metrics: Mapping[str, Metrics],
         own: Mapping[str, Collection[int]],
     ) -> dict[tuple[str, int], ConditionStats]:
@@ -116,7 +116,7 @@ class Rounds:
                     found[alias, index] = ConditionStats(float(asked), float(passed), cost_s)
         return found
 
-    def _seconds(self, reports: Iterable[JoinReport], passed_s: float) -> float:
+    def _seconds(self, reports: Iterable[TaskReport], passed_s: float) -> float:
         """How much later the newest tuples are than those before; of a first round, how long its
         tuples last."""
         firsts = [first for r in reports for first, _ in r.spans.values()]
@@ -134,7 +134,7 @@ class Rounds:
 
     def _met(
         self,
-        reports: Collection[JoinReport],
+        reports: Collection[TaskReport],
         metrics: Mapping[str, Metrics],
         versions: Versions,
     ) -> dict[tuple[str, str], PairStats]:
@@ -155,7 +155,11 @@ class Rounds:
                     asked.add(visits.evaluations, visits.passed)
                 if asked.asked <= 0:
                     continue
-                held = [r.held[alias, pair[1]] for r in reports if (alias, pair[1]) in r.held]
+                held = [
+                    r.window_fill[alias, pair[1]]
+                    for r in reports
+                    if (alias, pair[1]) in r.window_fill
+                ]
                 cost_s = _cost_s(operator, metrics[alias], reports, alias)
                 found[pair] = self._of_tuples(pair, asked, float(np.mean(held or [0.0])), cost_s)
         return found
@@ -216,7 +220,7 @@ def profiled_cost_s(
     return float(np.mean(known)) / 1e6 if known else otherwise
 
 
-def _together(alias: str, reports: Iterable[JoinReport]) -> Metrics:
+def _together(alias: str, reports: Iterable[TaskReport]) -> Metrics:
     total = Metrics()
     for report in reports:
         total.add(report.views[alias].metrics)
@@ -247,7 +251,7 @@ def _first_visits(
     return total
 
 
-def _cost_s(probe: Probe, metrics: Metrics, reports: Iterable[JoinReport], alias: str) -> float:
+def _cost_s(probe: Probe, metrics: Metrics, reports: Iterable[TaskReport], alias: str) -> float:
     """Seconds that a probe takes for a row, as it runs; else as it was profiled."""
     visits = metrics.by_operator().get(probe.index)
     if visits is not None and visits.evaluations:

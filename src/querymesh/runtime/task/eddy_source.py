@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from querymesh.errors import QueryMeshError
@@ -21,10 +20,11 @@ from querymesh.fabric.routers.merge_routers import restore
 from querymesh.fabric.routers.routing import Routing
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.reports import Report, RouterState
-from querymesh.runtime.task.mesh_source import TaskStart, partition_id
+from querymesh.runtime.task.place import TaskPlace
+from querymesh.runtime.task.router_source import TaskStart
+from querymesh.runtime.task_report import RouterState, ViewReport
+from querymesh.runtime.worker_cache import WorkerCache
 
-_KEPT = 64
 _NO_BATCH = -1
 
 
@@ -36,7 +36,7 @@ class _Last:
     router: EddyRouter
 
 
-_last: OrderedDict[tuple[str, str], _Last] = OrderedDict()
+_last: WorkerCache[tuple[str, str], _Last] = WorkerCache(64)
 """By run and shard."""
 
 
@@ -56,39 +56,36 @@ class EddySource:
 
     @property
     def seed(self) -> int:
-        """Of all that is drawn."""
+        """The seed of every random choice."""
         return self.routing.seed
 
-    @property
-    def shard(self) -> str:
+    def shard(self, place: TaskPlace) -> str:
         """Whose state a task goes on from: its partition's, or its worker's."""
         if self.channel is not None:
-            return str(partition_id())
+            return str(place.partition)
         return f"{socket.gethostname()}-{os.getpid()}"
 
-    def begin(self, report: Report) -> TaskStart:
+    def begin(self, place: TaskPlace, report: ViewReport) -> TaskStart:
         """The router of a task; it profiles by itself."""
-        last = _last.get((self.name, self.shard))
-        return TaskStart(self._told(last, report) or (last.router if last else self._new(report)))
+        last = _last.get((self.name, self.shard(place)))
+        told = self._told(last, place, report)
+        return TaskStart(told or (last.router if last else self._new(place)))
 
-    def end(self, router: Router, report: Report) -> None:
+    def end(self, router: Router, place: TaskPlace, report: ViewReport) -> None:
         """Keep what was learned for the next task, and report it."""
         assert isinstance(router, EddyRouter)
-        key, batch = (self.name, self.shard), _number(report)
-        _last[key] = _Last(batch, router)
-        _last.move_to_end(key)
-        while len(_last) > _KEPT:
-            _last.popitem(last=False)
+        shard, batch = self.shard(place), _number(place)
+        _last.put((self.name, shard), _Last(batch, router))
         try:
-            report.routers[self.shard] = RouterState(batch, router.to_json())
+            report.routers[shard] = RouterState(batch, router.to_json())
         except Exception as problem:
             report.problems.append(f"what a router learned cannot be handed on ({problem!r})")
 
-    def _new(self, report: Report) -> EddyRouter:
-        seed = (self.seed, partition_id(), _number(report) + 1)
+    def _new(self, place: TaskPlace) -> EddyRouter:
+        seed = (self.seed, place.partition, _number(place) + 1)
         return make_eddy(self.policy, self.bound, self.routing, self.own, seed)
 
-    def _told(self, last: _Last | None, report: Report) -> EddyRouter | None:
+    def _told(self, last: _Last | None, place: TaskPlace, report: ViewReport) -> EddyRouter | None:
         """A router that goes on from what the channel says, where this worker knows less."""
         if self.channel is None:
             return None
@@ -97,7 +94,7 @@ class EddySource:
             if not number:
                 return None
             known = self.channel.told(number)
-            mine = known.shards.get(self.shard)
+            mine = known.shards.get(self.shard(place))
             if mine is None:
                 if last is not None or known.merged is None:
                     return None
@@ -106,7 +103,7 @@ class EddySource:
                 return None
             else:
                 state = mine.state
-            router = self._new(report)
+            router = self._new(place)
             restore(router, state)
             return router
         except (OSError, QueryMeshError) as problem:
@@ -114,5 +111,5 @@ class EddySource:
             return None
 
 
-def _number(report: Report) -> int:
-    return _NO_BATCH if report.batch is None else report.batch
+def _number(place: TaskPlace) -> int:
+    return _NO_BATCH if place.batch is None else place.batch

@@ -20,7 +20,7 @@ from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.tuner import Tuner
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.join_report import IndexUse, JoinReport
+from querymesh.runtime.task_report import IndexUse, TaskReport
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class IndexSource:
         return Tuner(self.kind, attributes_of(join), self.settings)
 
     def begin(
-        self, fabric: JoinFabric, shard: int, layouts: Mapping[str, Pattern], report: JoinReport
+        self, fabric: JoinFabric, shard: int, layouts: Mapping[str, Pattern], report: TaskReport
     ) -> Indices:
         """The indices of a task's states; `layouts` are the patterns that its routes ask for."""
         tuner = self.tuner(fabric.join)
@@ -47,7 +47,7 @@ class IndexSource:
                 plans[alias] = HashPlan(None, layouts.get(alias, ()))
         return Indices(fabric, tuner, plans, dict(told.frequencies))
 
-    def _told(self, report: JoinReport) -> IndexPlans:
+    def _told(self, report: TaskReport) -> IndexPlans:
         if self.channel is None:
             return IndexPlans()
         try:
@@ -104,7 +104,7 @@ def _plans(stored: Mapping[str, Any]) -> dict[str, IndexPlan]:
     return {str(alias): plan_from_json(plan) for alias, plan in stored.items()}
 
 
-def tell(indices: Indices, shard: int, report: JoinReport) -> None:
+def tell(indices: Indices, shard: int, report: TaskReport) -> None:
     """Report what a task's states did, and how they are indexed."""
     loads = indices.loads()
     for alias, stem in indices.fabric.streams.items():

@@ -12,7 +12,7 @@ from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.join.window_fill import rows_in_window
 from querymesh.index.store.partition import Partition
 from querymesh.query.model import Probe
-from querymesh.runtime.join_report import JoinReport
+from querymesh.runtime.task_report import TaskReport
 
 SAMPLED_KEYS = 256
 """Codes of a join attribute that a task tells, of each stream."""
@@ -30,7 +30,7 @@ class PlannerSample:
         fabric: JoinFabric,
         arrivals: Mapping[str, Arrivals],
         stored: Mapping[str, Partition],
-        report: JoinReport,
+        report: TaskReport,
     ) -> None:
         """Add what a step shows to the report. The arrivals must be stored and not settled yet."""
         for alias, arrived in arrivals.items():
@@ -44,13 +44,13 @@ class PlannerSample:
                 if isinstance(operator, Probe):
                     relation = operator.relation
                     held = rows_in_window(fabric.join, relation, fabric.stems[relation], arrived)
-                    report.held[alias, relation] = held
+                    report.window_fill[alias, relation] = held
         if self.keys:
             for alias, partition in stored.items():
                 self._sample(fabric, alias, partition, report)
 
     def _sample(
-        self, fabric: JoinFabric, alias: str, partition: Partition, report: JoinReport
+        self, fabric: JoinFabric, alias: str, partition: Partition, report: TaskReport
     ) -> None:
         rng = np.random.default_rng((report.shard, report.batch or 0))
         count = min(SAMPLED_KEYS, len(partition))

@@ -2,72 +2,127 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.lookup_table import LookupTable
+from querymesh.fabric.join.arrivals import Arrivals
+from querymesh.fabric.join.join_fabric import JoinFabric
+from querymesh.fabric.profile.join_profile import profile_arrivals
 from querymesh.fabric.profile.profiler import profile_counted, profile_outcomes
 from querymesh.optimize.adapt.budget import rows_to_profile
 from querymesh.query.model import BoundQuery
-from querymesh.runtime.reports import Report
+from querymesh.runtime.task.router_source import TaskStart
+from querymesh.runtime.task_report import ViewReport
+from querymesh.stats.profile import Profile
 
 
-@dataclass
 class Profiling:
-    """Profiles a share of the rows that go by, `most` at most, into the task's report.
+    """Profiles the share of the rows that a task was told to, into its report.
 
-    `timed` measures costs too, which runs operators more than once: for a first mesh only.
+    If that is `timed`, costs are measured too, which runs operators more than once: for a first
+    mesh only.
     """
+
+    def __init__(
+        self, report: ViewReport, start: TaskStart, rng: np.random.Generator, operators: int
+    ) -> None:
+        self.report = report
+        self.timed = start.timed
+        self._share, self._most = start.share, start.most
+        self._rng = rng
+        self._operators = operators
+
+    def see(
+        self, rows: int, profile: Callable[[Ints], tuple[Profile, int]], failing: str, remedy: str
+    ) -> None:
+        """Profile some of so many rows, by the numbers that `profile` is given.
+
+        An operator that raises here may have met a row that its route would have spared it: the
+        query goes on, and raises if it comes to that row. `failing` and `remedy` say so.
+        """
+        if self._share <= 0 or self._most < 1 or rows == 0:
+            return
+        wanted = rows_to_profile(self._share, self._most, rows, self._rng)
+        if wanted == 0:
+            return
+        chosen = np.sort(self._rng.choice(rows, wanted, replace=False))
+        self._most -= wanted
+        started = perf_counter()
+        try:
+            found, evaluations = profile(chosen)
+        except Exception as problem:
+            self._count(wanted * self._operators)  # at most
+            self.report.problems.append(f"{failing} ({problem}){remedy}")
+            self._share = 0.0
+            return
+        if found.rows:
+            self.report.add_profile(found)
+        self._count(evaluations)
+        self.report.metrics.profile_seconds += perf_counter() - started
+        self.report.metrics.profiled_rows += found.rows
+
+    def _count(self, evaluations: int) -> None:
+        self.report.metrics.profile_evaluations += evaluations
+        self.report.asked_evaluations += 0 if self.timed else evaluations
+
+
+@dataclass(frozen=True)
+class BatchProfiling:
+    """Profiles rows of a source that meets filters and look-ups."""
 
     bound: BoundQuery
     tables: Mapping[str, LookupTable]
     on_error: str
-    report: Report
-    rng: np.random.Generator
-    share: float = 0.0
-    most: float = math.inf
-    timed: bool = False
+    profiling: Profiling
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Profile some rows of a batch.
+        """Profile some rows of a batch."""
+        run = profile_counted if self.profiling.timed else profile_outcomes
 
-        An operator that raises here may have met a row that its route would have spared it: the
-        query goes on, and raises if it comes to that row.
-        """
-        if self.share <= 0 or self.most < 1:
-            return
-        wanted = rows_to_profile(self.share, self.most, batch.num_rows, self.rng)
-        if wanted == 0:
-            return
-        rows = np.sort(self.rng.choice(batch.num_rows, wanted, replace=False))
-        self.most -= len(rows)
-        try:
-            self._profile(pa.Table.from_batches([batch.take(pa.array(rows))]))
-        except Exception as problem:
-            spent = len(rows) * len(self.bound.operators)  # at most
-            self.report.metrics.profile_evaluations += spent
-            self.report.asked_evaluations += 0 if self.timed else spent
-            self.report.problems.append(
-                f"rows could not be profiled, so the mesh is not learned from them ({problem}). "
-                "If a function may only meet what another condition lets through, say so by after="
-            )
-            self.share = 0.0
+        def profile(chosen: Ints) -> tuple[Profile, int]:
+            sample = pa.Table.from_batches([batch.take(pa.array(chosen))])
+            return run(self.bound, sample, self.tables, self.on_error)
 
-    def _profile(self, sample: pa.Table) -> None:
-        started = perf_counter()
-        args = (self.bound, sample, self.tables, self.on_error)
-        if self.timed:
-            profile, evaluations = profile_counted(*args)
-        else:
-            profile, evaluations = profile_outcomes(*args)
-            self.report.asked_evaluations += evaluations
-        self.report.add_profile(profile)
-        metrics = self.report.metrics
-        metrics.profile_seconds += perf_counter() - started
-        metrics.profiled_rows += profile.rows
-        metrics.profile_evaluations += evaluations
+        self.profiling.see(
+            batch.num_rows,
+            profile,
+            "rows could not be profiled, so the mesh is not learned from them",
+            ". If a function may only meet what another condition lets through, say so by after=",
+        )
+
+
+@dataclass(frozen=True)
+class ViewProfiling:
+    """Profiles arrivals of one stream of a join on every operator of its view.
+
+    They must be stored and not settled yet: they probe what came before them, as they do later.
+    """
+
+    fabric: JoinFabric
+    alias: str
+    on_error: str
+    profiling: Profiling
+
+    def see(self, arrivals: Arrivals) -> None:
+        """Profile some arrivals."""
+
+        def profile(chosen: Ints) -> tuple[Profile, int]:
+            mask = np.zeros(len(arrivals), dtype=bool)
+            mask[chosen] = True
+            return profile_arrivals(
+                self.fabric.join, self.alias, self.fabric.stems, arrivals.some(mask),
+                self.on_error, self.profiling.timed,
+            )  # fmt: skip
+
+        self.profiling.see(
+            len(arrivals),
+            profile,
+            f"arrivals on {self.alias} could not be profiled, so the mesh is not learned from them",
+            "",
+        )

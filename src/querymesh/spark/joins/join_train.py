@@ -1,65 +1,84 @@
-"""Training a join: profile a stretch of its streams, and search a mesh for each stream."""
+"""What a join's streams tell before a run: trained meshes, a stored stretch, their sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from querymesh.fabric.core.tables import one_batch
 from querymesh.fabric.join.join_fabric import static_stems
 from querymesh.fabric.profile.calibrate_join import overheads_for
-from querymesh.fabric.profile.join_profile import SampledJoin, written_mesh
-from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh
+from querymesh.fabric.profile.join_profile import SampledJoin
+from querymesh.mesh.mesh import Mesh, written_order
 from querymesh.optimize.routes.index_ties import with_fewer_indices
-from querymesh.optimize.shards.join_shards import join_cube, shard_count
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.training import Training
 from querymesh.query.join import JoinQuery
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_sample import STRETCH, stretch_of_time
+from querymesh.spark.joins.source_waiting import SourceWatch, watch_sources
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
 from querymesh.stats.profile import Profile
 
 
-def train_join(
-    join: JoinQuery,
-    data: Mapping[str, Data],
-    policy: str,
-    on_error: str,
-    training: Training,
-) -> JoinMesh:
-    """A mesh for the tuples of each stream, learned from the earliest arrivals of all of them."""
-    rows = STRETCH * training.sample_rows
-    sample = stretch_of_time(join, data, rows)
-    statics = static_stems(join, static_inputs(join, data), on_error)
-    timed = {alias: timed_batch(join, alias, table) for alias, table in sample.items()}
-    sampled = SampledJoin(join, timed, statics, on_error)
-    meshes: dict[str, Mesh] = {}
-    profiles: dict[str, Profile] = {}
-    for alias, view in join.views.items():
+@dataclass(frozen=True)
+class JoinData:
+    """The inputs of a join by alias; `sample` stands for some of them when it is learned from."""
 
-        def take(rows: int, seed: int, alias: str = alias) -> Profile:
-            profile = sampled.profile(alias, rows, seed)
-            if profile.rows == 0:
-                raise _NothingToProfile
-            profiles[alias] = profile
-            return profile
+    join: JoinQuery
+    data: Mapping[str, Data]
+    sample: Mapping[str, Data] | None
+    on_error: str
 
-        meshes[alias] = written_mesh(view)
-        overheads = overheads_for(view, training.window)
-        if len(view.operators) >= 2:
-            with suppress(_NothingToProfile):
-                meshes[alias] = train_until_accurate(view.query, take, overheads, training, policy)
-    rates = {alias: float(batch.num_rows) for alias, batch in timed.items()}
-    session = SparkSession.getActiveSession()
-    cores = session.sparkContext.defaultParallelism if session is not None else 1
-    cube = join_cube(join, shard_count(join, None, cores), rates)
-    return JoinMesh(join.query, with_fewer_indices(join, meshes, profiles), rates, cube)
+    def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
+        """A mesh for the tuples of each stream, learned from the earliest arrivals of all."""
+        sampled = self.sampled_join(training)
+        meshes: dict[str, Mesh] = {}
+        profiles: dict[str, Profile] = {}
+        for alias, view in self.join.views.items():
+
+            def take(rows: int, seed: int, alias: str = alias) -> Profile:
+                profile = sampled.profile(alias, rows, seed)
+                if profile.rows == 0:
+                    raise _NothingToProfile
+                profiles[alias] = profile
+                return profile
+
+            names = tuple(operator.name for operator in view.operators)
+            meshes[alias] = written_order(view.query, names, view.precedence)
+            if len(names) >= 2:
+                overheads = overheads_for(view, training.window)
+                with suppress(_NothingToProfile):
+                    trained = train_until_accurate(view.query, take, overheads, training, policy)
+                    meshes[alias] = trained
+        rates = {alias: float(len(sampled.arrivals[alias])) for alias in self.join.aliases}
+        return with_fewer_indices(self.join, meshes, profiles), rates
+
+    def sampled_join(self, training: Training) -> SampledJoin:
+        """A stretch of all streams, stored."""
+        data = {**self.data, **(self.sample or {})}
+        sample = stretch_of_time(self.join, data, STRETCH * training.sample_rows)
+        statics = static_stems(self.join, static_inputs(self.join, data), self.on_error)
+        timed = {alias: timed_batch(self.join, alias, table) for alias, table in sample.items()}
+        return SampledJoin(self.join, timed, statics, self.on_error)
+
+    def stream_sizes(self) -> dict[str, int]:
+        """How many rows each stream of a batch has."""
+        given = {alias: self.data[alias] for alias in self.join.aliases}
+        return {
+            alias: each.count() if isinstance(each, DataFrame) else each.num_rows
+            for alias, each in given.items()
+        }
+
+    def watch_sources(self) -> SourceWatch | None:
+        """What tells how many rows wait at the sources of the streams."""
+        given = {alias: self.data[alias] for alias in self.join.aliases}
+        return watch_sources({a: each for a, each in given.items() if isinstance(each, DataFrame)})
 
 
 class _NothingToProfile(Exception):  # noqa: N818
@@ -75,11 +94,6 @@ def static_inputs(join: JoinQuery, data: Mapping[str, Data]) -> dict[str, pa.Tab
             table = whole_table(given, relation.alias)
             collected[id(given)] = conform(table, join.schemas[relation.alias])
     return {r.alias: collected[id(data[r.alias])] for r in join.statics}
-
-
-def written_join_mesh(join: JoinQuery) -> JoinMesh:
-    """The order as written for every stream, until something is known."""
-    return JoinMesh(join.query, {alias: written_mesh(view) for alias, view in join.views.items()})
 
 
 def timed_batch(join: JoinQuery, alias: str, table: pa.Table) -> pa.RecordBatch:

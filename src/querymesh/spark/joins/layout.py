@@ -1,7 +1,7 @@
 """Streams of different schemas laid out as one DataFrame, by shard: one shuffle for any join.
 
 Each stream's rows get a stream number and a shard number, are copied to the shards the hypercube
-names (`optimize/shares.py`), and all streams are put into one union. Columns of one Spark type
+names (`mesh/hypercube.py`), and all streams are put into one union. Columns of one Spark type
 share slots: the union is as wide as the widest need of each type, not as all streams together::
 
     a(ts timestamp, id bigint, price double)         b(ts timestamp, id bigint, place bigint)
@@ -10,7 +10,7 @@ share slots: the union is as wide as the widest need of each type, not as all st
        0      3       a.ts        a.id      NULL     a.price
        1      3       b.ts        b.id    b.place      NULL
 
-A `SlotMap` goes with the task and takes a batch of the union apart again.
+A `SlotMap` (`runtime/task/slots.py`) goes with the task and takes a batch apart again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StructType
 
 from querymesh.errors import SchemaError, UnsupportedError, did_you_mean
 from querymesh.mesh.hypercube import Hypercube
+from querymesh.query.render import quoted_name
+from querymesh.runtime.task.slots import SHARD, STREAM, SlotMap
 
-STREAM = "stream"
-SHARD = "shard"
 _BASE = "base"
 _OFFSET = "offset"
 
@@ -52,43 +49,6 @@ class StreamInput:
     place: str | None = None
 
 
-@dataclass(frozen=True)
-class SlotMap:
-    """For each stream, by number, its columns and the slot that each lies in. Picklable."""
-
-    aliases: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
-    slots: tuple[tuple[str, ...], ...]
-    nullable: tuple[tuple[bool, ...], ...]
-    time_slot: str | None = None
-
-    def unpack(self, batch: pa.RecordBatch) -> dict[int, pa.RecordBatch]:
-        """The rows of each stream that has any, in the batch's order, under their own names.
-
-        Nothing is copied where the whole batch is of one stream.
-        """
-        numbers = batch.column(STREAM)
-        present = np.unique(np.asarray(numbers))
-        if len(present) == 1:
-            return {int(present[0]): self._own(batch, int(present[0]))}
-        return {
-            int(k): self._own(batch, int(k)).filter(pc.equal(numbers, pa.scalar(k, pa.int8())))
-            for k in present
-        }
-
-    def _own(self, batch: pa.RecordBatch, stream: int) -> pa.RecordBatch:
-        arrays = [batch.column(slot) for slot in self.slots[stream]]
-        names, nullable = self.columns[stream], self.nullable[stream]
-        if not arrays:
-            # A stream may send nothing but its presence; a batch without columns has no length.
-            return batch.select([STREAM])
-        schema = pa.schema(
-            pa.field(name, array.type, null)
-            for name, array, null in zip(names, arrays, nullable, strict=True)
-        )
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def shard_layout(
     streams: Sequence[StreamInput],
     cube: Hypercube,
@@ -102,8 +62,8 @@ def shard_layout(
     A row whose key is NULL joins nothing and is left out, unless `drop_null_keys=False`: a window
     of `[ROWS n]` counts it. Each shard can be sorted by the streams' `time`, by their `place`, or
     by time and then by place; rows that are equal in these, by stream. That is the order in which
-    rows count as arrived (`fabric/arrivals.py`), so it is the same wherever Arrow ends a batch. A
-    streaming DataFrame cannot be sorted.
+    rows count as arrived (`fabric/join/arrivals.py`), so it is the same wherever Arrow ends a
+    batch. A streaming DataFrame cannot be sorted.
     """
     _check(streams, cube)
     slots, kinds = _assign(streams)
@@ -186,7 +146,7 @@ def _hash(stream: StreamInput, cube: Hypercube, d: int) -> Column:
 
 def _hashable(stream: StreamInput, name: str) -> Column:
     """A column as xxhash64 takes it: text where it holds a map or a variant."""
-    column = F.col(_quoted(name))
+    column = F.col(quoted_name(name))
     kind = stream.data.schema[name].dataType
     return F.to_json(F.struct(column)) if _holds_unhashable(kind) else column
 
@@ -206,7 +166,7 @@ def _packed(
     """One column for each slot of the union: the stream's own, or NULL."""
     held = {slot: name for name, slot in own.items()}
     return [
-        (F.col(_quoted(held[slot])) if slot in held else F.lit(None).cast(kind)).alias(slot)
+        (F.col(quoted_name(held[slot])) if slot in held else F.lit(None).cast(kind)).alias(slot)
         for slot, kind in kinds.items()
     ]
 
@@ -266,10 +226,6 @@ def _sortable(what: str, slot: str | None, types: Mapping[str, str | None]) -> s
 
 def _type(stream: StreamInput, name: str | None) -> str | None:
     return stream.data.schema[name].dataType.simpleString() if name else None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _check(streams: Sequence[StreamInput], cube: Hypercube) -> None:

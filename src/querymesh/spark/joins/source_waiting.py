@@ -25,6 +25,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.optimize.planning.planner import Waiting
+from querymesh.spark.context import streaming_leaves
 
 log = logging.getLogger("querymesh")
 
@@ -86,12 +87,8 @@ def source_places(frames: Mapping[str, DataFrame]) -> dict[str, tuple[int, ...]]
     seen: list[Any] = []
     places: dict[str, tuple[int, ...]] = {}
     for alias, frame in frames.items():
-        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         mine = []
-        for number in range(leaves.size()):
-            leaf = leaves.apply(number)
-            if not leaf.isStreaming():
-                continue
+        for leaf in streaming_leaves(frame):
             if leaf not in seen:
                 seen.append(leaf)
             mine.append(seen.index(leaf))

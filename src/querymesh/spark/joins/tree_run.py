@@ -8,88 +8,58 @@ hand on, so a row that a join makes costs the next one its storing as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from querymesh.errors import QueryError, QueryMeshError, UnsupportedError
-from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.adapt.adapt import Adaptation
-from querymesh.optimize.planning.planners import Aim
-from querymesh.optimize.rate.rate_planner import RatePlanner
-from querymesh.optimize.rate.trees import nested
+from querymesh.cost.plan_tree import join_shape
+from querymesh.errors import OptionError, UnsupportedError
+from querymesh.index.tune.kinds import Hash
+from querymesh.optimize.planning.own_order import OwnOrder
+from querymesh.optimize.shards.join_shards import join_cube
+from querymesh.policies.planned import BUDGET
+from querymesh.policies.policy import Job
+from querymesh.policies.rate import Rate
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import Query
-from querymesh.runtime.durations import microseconds_of
-from querymesh.runtime.run import remember
+from querymesh.runtime.loops.plan_loop import PlanLoop, PlanSettings
+from querymesh.runtime.loops.rounds import Rounds
+from querymesh.runtime.run import Run
+from querymesh.runtime.view import View
 from querymesh.spark.inputs import Data
-from querymesh.spark.joins.join_run import JoinSettings, given_mesh, stream_frames
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh.spark.joins.planned_join import sampled_join, sampled_round, sizes_of
 from querymesh.spark.joins.tree_shape import Shape, check_tree
+from querymesh.spark.options import RunOptions
+from querymesh.spark.remembered import remember
 
 
-@dataclass(frozen=True)
-class TreeRun:
-    """A join that runs as a tree of Spark's own joins; see `querymesh.metrics`.
-
-    `shape` is the tree by its aliases, static tables left out, and `planner` what chose it. Counts
-    are Spark's: the `stateOperators` of a streaming query's progress, from the topmost join down.
-    """
-
-    join: JoinQuery
-    planner: RatePlanner
-    shape: Shape
-    policy: str = "rate"
-    engine: str = "native"
-
-    def explain(self) -> str:
-        """The tree, what it was chosen by, and what it is expected to do."""
-        return self.planner.explain()
-
-
-def run_tree(
-    mesh_or_query: JoinMesh | Mesh | Query,
-    join: JoinQuery,
-    data: Mapping[str, Data],
-    how: JoinSettings,
-) -> DataFrame:
+def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFrame:
     """The join as a DataFrame, streaming if its streams are; aggregates are left to the caller."""
-    _check_settings(how)
-    given_mesh(mesh_or_query, join)
-    streams = stream_frames(join, data)
-    session = next(iter(streams.values())).sparkSession
+    join, policy = job.join, options.policy
+    assert join is not None
+    assert isinstance(policy, Rate)
+    _check_options(policy, options)
+    streams = [data[alias] for alias in join.aliases]
+    session = next(each.sparkSession for each in streams if isinstance(each, DataFrame))
     frames = {
         alias: given if isinstance(given, DataFrame) else session.createDataFrame(given)
         for alias, given in data.items()
     }
     check_tree(join, frames, _written(join))
-    if next(iter(streams.values())).isStreaming:
-        _check_stream(join, how)
-    planner = tree_planner(join, data, how)
+    if job.streaming:
+        _check_stream(join, job)
+    planner = policy.tree_planner(job)
     assert planner.chosen is not None
-    shape = without(nested(planner.chosen.tree), {relation.alias for relation in join.statics})
+    shape = without(join_shape(planner.chosen.tree), {relation.alias for relation in join.statics})
     assert shape is not None
-    out = join_tree(join, frames, shape, how.delay)
-    remember(out, TreeRun(join, planner, shape))
+    out = join_tree(join, frames, shape, f"{options.delay_us} microseconds")
+    written = job.written()
+    views = {alias: View(alias, view, written[alias]) for alias, view in join.views.items()}
+    run = Run(join.query, policy.name, "native", views)
+    run.tree = shape
+    rounds = Rounds(join, join_cube(join, 1, {}))
+    settled = PlanSettings(policy.sample_rows, 0.0)
+    run.planner = PlanLoop(join, planner, rounds, views, {}, settled, OwnOrder(join))
+    remember(out, run)
     return out
-
-
-def tree_planner(join: JoinQuery, data: Mapping[str, Data], how: JoinSettings) -> RatePlanner:
-    """The planner with a tree chosen: by the sample if there is one, else by the batch itself."""
-    sizes = None
-    if not any(isinstance(data[a], DataFrame) and data[a].isStreaming for a in join.aliases):
-        sizes = sizes_of(join, data)
-    goal = (how.aim or Aim()).goal
-    planner = RatePlanner(join, goal, sizes, stores_trees=True, patience=1)
-    sampled = sampled_join(join, {**data, **(how.sample or {})}, how)
-    shown = sampled_round(sampled, how.training)
-    storing_s = max(0.0, sampled.storing_s() - sum(shown.own_seconds.values()))
-    planner.observe(replace(shown, storing_seconds=storing_s))
-    if planner.problem:
-        raise QueryError(planner.problem)
-    return planner
 
 
 def _written(join: JoinQuery) -> Shape:
@@ -114,26 +84,23 @@ def without(shape: Shape, tables: Collection[str]) -> Shape | None:
     return left, right
 
 
-def _check_settings(how: JoinSettings) -> None:
+def _check_options(policy: Rate, options: RunOptions) -> None:
     """Refuse what only states have."""
-    for name in ("delay", "idle"):
-        microseconds_of(getattr(how, name), name)
     given = {
-        "index=": how.index != "hash",
-        "indexing=": how.indexing is not None,
-        "shards=": how.shards is not None,
-        "adapt=": how.adaptation not in (None, Adaptation()),
+        "index=": options.index != Hash(),
+        "shards=": options.shards is not None,
+        "budget=": policy.budget not in (0, BUDGET),
     }
     if named := [name for name, is_given in given.items() if is_given]:
-        raise QueryMeshError(
+        raise OptionError(
             f"{', '.join(named)} is of a join on states, and engine 'native' runs a fixed tree of "
             f"Spark's own joins: leave out {' and '.join(named)}, or engine="
         )
 
 
-def _check_stream(join: JoinQuery, how: JoinSettings) -> None:
+def _check_stream(join: JoinQuery, job: Job) -> None:
     """A stream's tree is fixed before its first row."""
-    if how.sample is None:
+    if not job.sampled:
         raise UnsupportedError(
             "engine 'native' writes the join tree into Spark's plan, before anything is known of "
             f"{', '.join(stream.name for stream in join.streams)}: give sample=, with a table for "

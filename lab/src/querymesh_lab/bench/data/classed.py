@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from querymesh.arrays import Bools, Ints
 
-Rates = Sequence[Sequence[float]]
+PassRates = Sequence[Sequence[float]]
 
-OPPOSITE: Rates = (
+OPPOSITE: PassRates = (
     (0.50, 0.03, 0.95, 0.95),
     (0.50, 0.95, 0.03, 0.95),
     (0.50, 0.95, 0.95, 0.03),
@@ -25,12 +25,12 @@ OPPOSITE: Rates = (
 """Pass rates of four predicates in three classes: what drops nearly all of one passes nearly all of
 the others. The first predicate is the cheap one: it halves every class, and comes first."""
 
-UNIFORM: Rates = ((0.70, 0.40, 0.50, 0.60),) * 3
+UNIFORM: PassRates = ((0.70, 0.40, 0.50, 0.60),) * 3
 """The same four predicates where the class says nothing."""
 
 
 @dataclass(frozen=True)
-class Classed:
+class ClassedRows:
     """Rows, their true classes, and the verdict of each predicate on each row, by design."""
 
     table: pa.Table
@@ -42,12 +42,12 @@ class Classed:
         """How many rows there are."""
         return int(self.table.num_rows)
 
-    def head(self, rows: int) -> Classed:
+    def head(self, rows: int) -> ClassedRows:
         """The first rows: classes come in random order, so this is a fair sample."""
-        return Classed(self.table.slice(0, rows), self.classes[:rows], self.passes[:rows])
+        return ClassedRows(self.table.slice(0, rows), self.classes[:rows], self.passes[:rows])
 
 
-def draw(rates: Rates, rows: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
+def draw(rates: PassRates, rows: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
     """Classes in equal shares and random order, and independent verdicts within each class."""
     classes = rng.integers(0, len(rates), rows)
     passes = rng.random((rows, len(rates[0]))) < np.asarray(rates)[classes]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from querymesh_lab.bench.data.classed import Classed, Rates, describing_columns, draw
+from querymesh_lab.bench.data.classed import ClassedRows, PassRates, describing_columns, draw
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("internal", "net=(?:10|172|192)[.]"),
@@ -19,7 +19,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 )
 """Name and expression, in the order of the columns of a design's rates."""
 
-OPPOSITE: Rates = (
+OPPOSITE: PassRates = (
     (0.90, 0.03, 0.95, 0.95),
     (0.90, 0.95, 0.03, 0.95),
     (0.90, 0.95, 0.95, 0.03),
@@ -41,7 +41,7 @@ def sql() -> str:
     return f"SELECT * FROM {RELATION} WHERE " + " AND ".join(condition(p) for _, p in PATTERNS)
 
 
-def lines(rows: int, rates: Rates, seed: int = 0) -> Classed:
+def lines(rows: int, rates: PassRates, seed: int = 0) -> ClassedRows:
     """Lines whose verdicts follow the pass rates by class."""
     rng = np.random.default_rng(seed)
     classes, passes = draw(rates, rows, rng)
@@ -50,7 +50,7 @@ def lines(rows: int, rates: Rates, seed: int = 0) -> Classed:
     columns["line"] = pa.array(
         [_line(*verdicts, *four) for verdicts, four in zip(passes.tolist(), numbers, strict=True)]
     )
-    return Classed(pa.table(columns), classes, passes)
+    return ClassedRows(pa.table(columns), classes, passes)
 
 
 def _line(

@@ -14,7 +14,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from querymesh_lab.bench.data.classed import Classed, Rates, describing_columns, draw
+from querymesh_lab.bench.data.classed import ClassedRows, PassRates, describing_columns, draw
 from querymesh_lab.bench.data.row_predicate import RowPredicate
 
 BRAND = "northwind-bankings"
@@ -97,7 +97,7 @@ PREDICATES: tuple[RowPredicate, ...] = (
 RELATION = "Messages"
 
 
-def messages(rows: int, rates: Rates, seed: int = 0) -> Classed:
+def messages(rows: int, rates: PassRates, seed: int = 0) -> ClassedRows:
     """Messages whose verdicts follow the pass rates by class."""
     rng = np.random.default_rng(seed)
     classes, passes = draw(rates, rows, rng)
@@ -106,7 +106,7 @@ def messages(rows: int, rates: Rates, seed: int = 0) -> Classed:
     columns["card"] = _cards(passes[:, 1], rng)
     columns["words"] = _words(passes[:, 2], rng)
     columns["domain"] = _domains(passes[:, 3], rng)
-    return Classed(pa.table(columns), classes, passes)
+    return ClassedRows(pa.table(columns), classes, passes)
 
 
 def _senders(known: np.ndarray, rng: np.random.Generator) -> pa.Array:

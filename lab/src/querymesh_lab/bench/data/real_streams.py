@@ -9,7 +9,7 @@ y                          motes of the lab stand on a floor of some 40 by 32 me
 
 from __future__ import annotations
 
-import gzip
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
-READINGS = "intel_lab/labdata_2004-03-04_06.txt.gz"
-PLACES = "intel_lab/mote_locs.txt"
+from querymesh_lab.bench.data.intel_lab import complete_readings, mote_places
+
 PAIRS = {
     "eurusd": "fx_ticks/eurusd_fxcm_ticks_2014-05.csv.gz",
     "nzdusd": "fx_ticks/nzdusd_fxcm_ticks_2014-05.csv.gz",
@@ -32,20 +32,11 @@ TENTH_OF_A_PIP = 1e-5
 
 def lab_readings(folder: Path, rows: int | None) -> pa.Table:
     """The first readings that are complete and of a mote whose place is known, by time."""
-    places = {}
-    for line in (folder / PLACES).read_text(encoding="utf-8").splitlines():
-        mote, x, y = line.split()
-        places[int(mote)] = (float(x), float(y))
+    places = mote_places(folder)
     stamps, numbers = [], []
-    with gzip.open(folder / READINGS, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            fields = line.rstrip("\n").split(" ")
-            if len(fields) < 8 or "" in fields or int(fields[3]) not in places:
-                continue
-            stamps.append(f"{fields[0]}T{fields[1]}")
-            numbers.append([float(field) for field in fields[2:7]])
-            if len(stamps) == rows:
-                break
+    for fields in islice(complete_readings(folder, places), rows):
+        stamps.append(f"{fields[0]}T{fields[1]}")
+        numbers.append([float(field) for field in fields[2:7]])
     epoch, mote_id, warm, damp, light = np.array(numbers).T
     x, y = np.array([places[int(number)] for number in mote_id]).T
     middle_x, middle_y = np.median(np.array(list(places.values())), axis=0)
@@ -65,13 +56,13 @@ def lab_readings(folder: Path, rows: int | None) -> pa.Table:
 
 
 def halves(readings: pa.Table) -> dict[str, pa.Table]:
-    """West and east."""
+    """The readings as two streams: those of the west and those of the east."""
     east = np.asarray(readings["east"])
     return {"west": _stream(readings, ~east), "east": _stream(readings, east)}
 
 
 def quarters(readings: pa.Table) -> dict[str, pa.Table]:
-    """North-west, north-east, south-west, south-east."""
+    """The readings as four streams: north-west, north-east, south-west and south-east."""
     east, north = np.asarray(readings["east"]), np.asarray(readings["north"])
     return {
         "nw": _stream(readings, north & ~east),
@@ -82,7 +73,7 @@ def quarters(readings: pa.Table) -> dict[str, pa.Table]:
 
 
 def _stream(table: pa.Table, chosen: npt.NDArray[np.bool_]) -> pa.Table:
-    """Some rows, numbered."""
+    """The rows that are `chosen`, with an `id` that counts them."""
     part = table.filter(pa.array(chosen)).drop_columns(["east", "north"])
     return part.add_column(0, "id", pa.array(np.arange(part.num_rows)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import permutations
 from typing import Any
@@ -25,6 +25,8 @@ from querymesh.spark.filters.native_cost import native_costs_us
 from querymesh.stats.profile import Profile, Route, route_text
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data.classed import ClassedRows
+from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.limits import (
     Effort,
@@ -43,7 +45,7 @@ PARTITIONS = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class FilterQuestion:
     """What is asked of which rows; classes and verdicts where the generator knows them."""
 
     relation: str
@@ -55,15 +57,36 @@ class Question:
     passes: Bools | None = None
 
 
+def python_question(
+    relation: str, predicates: Sequence[RowPredicate], data: ClassedRows
+) -> FilterQuestion:
+    """Python predicates on generated rows, whose first verdicts are those of these predicates."""
+    return FilterQuestion(
+        relation,
+        select(relation, predicates),
+        data.table,
+        functions(predicates),
+        classes=data.classes,
+        passes=data.passes[:, : len(predicates)],
+    )
+
+
+def native_question(relation: str, sql: str, data: ClassedRows) -> FilterQuestion:
+    """SQL conditions on generated rows, for the engine that leaves them to Catalyst."""
+    return FilterQuestion(
+        relation, sql, data.table, engine="native", classes=data.classes, passes=data.passes
+    )
+
+
 @dataclass
-class Contest:
+class FilterContest:
     """A question ready to run.
 
     `single` is the strongest single order there is: found on the profile of all rows, not on the
     sample the mesh had to learn from.
     """
 
-    question: Question
+    question: FilterQuestion
     df: DataFrame
     query: qm.Query
     profile: Profile
@@ -78,7 +101,7 @@ class Contest:
         def action() -> Fingerprint:
             out = self.result(mesh)
             answer = fingerprint.of_ids(out)
-            self.last[called] = qm.metrics(out).metrics
+            self.last[called] = qm.inspect(out).counts
             return answer
 
         return action
@@ -107,7 +130,7 @@ class Contest:
                 )
 
     def details(self) -> dict[str, Any]:
-        """What stands behind every finding of this contest."""
+        """The details that every finding of this contest carries."""
         names = self.profile.names
         return {
             **self.limits.details(names),
@@ -119,12 +142,12 @@ class Contest:
         }
 
     def close(self) -> None:
-        """Give the cached data back."""
+        """Remove the cached data from Spark's memory."""
         self.df.unpersist()
 
 
-def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
-    """Cache, profile, find the limits, train."""
+def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterContest:
+    """Make a question ready: cache its rows, profile them, find the limits and train."""
     df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
     bound = query.bind({question.relation: question.table.schema})
@@ -137,9 +160,9 @@ def prepare(bench: Bench, question: Question, seed: int = 0) -> Contest:
         few = profile.take(np.arange(min(profile.rows, PROFILED_ROWS)))
         drop_us, pass_us = native_costs_us(bench.session, few, bound)
         profile = replace(profile, drop_us=drop_us, pass_us=pass_us)
-    mesh = qm.train(query, question.table, seed=seed)
+    mesh = qm.train(query, question.table, policy=qm.policies.Mesh(seed=seed))
     assert isinstance(mesh, qm.Mesh)
-    return Contest(
+    return FilterContest(
         question=question,
         df=df,
         query=query,

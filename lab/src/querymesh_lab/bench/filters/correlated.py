@@ -20,12 +20,12 @@ import pyarrow as pa
 
 import querymesh as qm
 from querymesh.arrays import Bools, Ints
-from querymesh.optimize.routes.best_route import exact_route
+from querymesh.optimize.routes.dynamic_programming import exact_route
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.stats.profile import Profile, survivors
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.data.classed import Classed, describing_columns
-from querymesh_lab.bench.filters.contest import Question, prepare
+from querymesh_lab.bench.data.classed import ClassedRows, describing_columns
+from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
 from querymesh_lab.bench.finding import Finding
 
 CASE = "correlated"
@@ -33,7 +33,7 @@ RELATION = "Readings"
 DECLARED_US = 20.0
 
 
-def marginals(rows: int, seed: int = 0) -> Classed:
+def marginals(rows: int, seed: int = 0) -> ClassedRows:
     """Of three conditions two are twins that drop the same rows; each class has its own three."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 2, rows)
@@ -46,7 +46,7 @@ def marginals(rows: int, seed: int = 0) -> Classed:
     return _readings(classes, np.where(classes[:, None] == 0, first, second), rng)
 
 
-def pooled(rows: int, seed: int = 0) -> Classed:
+def pooled(rows: int, seed: int = 0) -> ClassedRows:
     """Two halves, each with a condition of its own that should go first."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 2, rows)
@@ -54,10 +54,10 @@ def pooled(rows: int, seed: int = 0) -> Classed:
     return _readings(classes, rng.random((rows, 4)) < rates[classes], rng)
 
 
-DESIGNS: dict[str, Callable[[int], Classed]] = {"marginals": marginals, "pooled": pooled}
+DESIGNS: dict[str, Callable[[int], ClassedRows]] = {"marginals": marginals, "pooled": pooled}
 
 
-def _readings(classes: Ints, passes: Bools, rng: np.random.Generator) -> Classed:
+def _readings(classes: Ints, passes: Bools, rng: np.random.Generator) -> ClassedRows:
     """A code per condition that says whether it holds, but not to a classifier's threshold."""
     columns = describing_columns(classes, rng)
     pool = rng.integers(0, 1 << 40, 4096)
@@ -65,7 +65,7 @@ def _readings(classes: Ints, passes: Bools, rng: np.random.Generator) -> Classed
     for k in range(passes.shape[1]):
         yes, no = rng.choice(holding, len(classes)), rng.choice(failing, len(classes))
         columns[f"x{k + 1}"] = pa.array(np.where(passes[:, k], yes, no))
-    return Classed(pa.table(columns), classes, passes)
+    return ClassedRows(pa.table(columns), classes, passes)
 
 
 def mixed_bit(codes: Ints) -> npt.NDArray[np.bool_]:
@@ -76,14 +76,14 @@ def mixed_bit(codes: Ints) -> npt.NDArray[np.bool_]:
 
 
 def holds(codes: pa.Array) -> npt.NDArray[np.bool_]:
-    """The condition itself."""
+    """Which values pass the condition."""
     return mixed_bit(np.asarray(codes))
 
 
 def functions(count: int) -> dict[str, Predicate]:
     """Cheap conditions with a declared cost, as one declares money or tokens."""
     return {
-        f"holds{k}": qm.predicate(holds, columns=[f"x{k}"], name=f"holds{k}", cost=DECLARED_US)
+        f"holds{k}": qm.predicate(holds, columns=[f"x{k}"], name=f"holds{k}", cost_us=DECLARED_US)
         for k in range(1, count + 1)
     }
 
@@ -93,13 +93,13 @@ def run(bench: Bench) -> list[Finding]:
     return [_run(bench, name, make) for name, make in DESIGNS.items()]
 
 
-def _run(bench: Bench, name: str, make: Callable[[int], Classed]) -> Finding:
+def _run(bench: Bench, name: str, make: Callable[[int], ClassedRows]) -> Finding:
     data = make(bench.rows(200_000, 20_000))
     count = data.passes.shape[1]
     conditions = " AND ".join(f"holds{k}(x{k})" for k in range(1, count + 1))
     contest = prepare(
         bench,
-        Question(
+        FilterQuestion(
             RELATION,
             f"SELECT id, channel FROM {RELATION} WHERE {conditions}",
             data.table,

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import pyarrow as pa
 
 from querymesh.stats.profile import Route
-from querymesh_lab.bench.fingerprint import SUMS, Fingerprint
+from querymesh_lab.bench.fingerprint import SUMS, Fingerprint, of_sums
 
 THREADS = 2
 Action = Callable[[], Fingerprint]
@@ -30,8 +30,7 @@ def _duckdb(table: pa.Table, column: str, patterns: Sequence[str]) -> Action:
     text = f"SELECT {', '.join(SUMS)} FROM stored WHERE {tests}"
 
     def action() -> Fingerprint:
-        row = connection.execute(text).fetchone()
-        return int(row[0]), int(row[1]), int(row[2])
+        return of_sums(connection.execute(text).fetchone())
 
     return action
 
@@ -48,8 +47,7 @@ def _datafusion(table: pa.Table, column: str, patterns: Sequence[str]) -> Action
 
     def action() -> Fingerprint:
         result = pa.Table.from_batches(context.sql(text).collect())
-        numbers = [result.column(i)[0].as_py() for i in range(3)]
-        return int(numbers[0]), int(numbers[1]), int(numbers[2])
+        return of_sums([column[0].as_py() for column in result.columns])
 
     return action
 
@@ -58,15 +56,14 @@ def _polars(table: pa.Table, column: str, patterns: Sequence[str]) -> Action:
     os.environ.setdefault("POLARS_MAX_THREADS", str(THREADS))  # read once, at its import
     import polars as pl
 
-    frame = pl.from_arrow(table).lazy()
+    frame = pl.DataFrame(table).lazy()
     ids = pl.col("id")
     for pattern in patterns:
         frame = frame.filter(pl.col(column).str.contains(pattern))
     asked = frame.select(pl.len(), ids.sum().alias("s"), (ids * 7919 % 104729).sum().alias("h"))
 
     def action() -> Fingerprint:
-        row = asked.collect().row(0)
-        return int(row[0]), int(row[1]), int(row[2])
+        return of_sums(asked.collect().row(0))
 
     return action
 
@@ -79,7 +76,7 @@ ENGINES: dict[str, Callable[[pa.Table, str, Sequence[str]], Action]] = {
 
 
 def installed() -> list[str]:
-    """The engines of the `bench` extra that are there."""
+    """The names of those engines that are installed here."""
     return [name for name in ENGINES if find_spec(name) is not None]
 
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import BooleanType
 from querymesh.stats.profile import Route
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.row_predicate import RowFunction, RowPredicate
-from querymesh_lab.bench.filters.contest import Contest, cached
+from querymesh_lab.bench.filters.contest import FilterContest, cached
 from querymesh_lab.bench.fingerprint import Fingerprint, of_ids
 from querymesh_lab.bench.measure import interleave
 
@@ -83,7 +83,7 @@ def filtered(df: DataFrame, predicates: Sequence[RowPredicate], way: str) -> Dat
 
 
 def fastest_way(
-    bench: Bench, contest: Contest, predicates: Sequence[RowPredicate]
+    bench: Bench, contest: FilterContest, predicates: Sequence[RowPredicate]
 ) -> tuple[str, dict[str, float]]:
     """Which way of writing the filter is plain Spark's best, tried on a part of the rows.
 

@@ -5,48 +5,37 @@ No targets: nobody arranged these classes, and whatever comes out is said.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import csic, kdd
+from querymesh_lab.bench.data.real_folder import folder_with, skipped
 from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import Question, prepare
+from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.measure import interleave
 
 CASE = "real"
-DATA = "QUERYMESH_DATA"
-
-
-def data_folder() -> Path | None:
-    """Where the real data lies: QUERYMESH_DATA, or `../shared/data` from the project's root."""
-    given = os.environ.get(DATA)
-    root = Path(__file__).resolve().parents[5]
-    folder = Path(given) if given else root.parent / "shared" / "data"
-    return folder if folder.is_dir() else None
 
 
 def run(bench: Bench) -> list[Finding]:
     """Each data set that is there; the others are passed over, saying so."""
-    folder = data_folder()
     found: list[Finding] = []
-    if folder is not None and all((folder / name).is_file() for name in csic.FILES):
+    if (folder := folder_with(csic.FILES)) is not None:
         table = csic.requests(folder, bench.rows(61_065, 6_000))
         found += python_contest(bench, "CSIC requests", csic.RELATION, table, csic.PREDICATES)
         found += sql_contest(bench, "CSIC requests", csic.RELATION, table, csic.CONDITIONS)
     else:
-        bench.log(f"  skipped: no CSIC requests here; {DATA}=folder says where they are")
-    if folder is not None and (folder / kdd.FILE).is_file():
+        bench.log(skipped("CSIC requests", "they are"))
+    if (folder := folder_with([kdd.FILE])) is not None:
         table = kdd.connections(folder, bench.rows(150_000, 10_000))
         found += python_contest(bench, "KDD connections", kdd.RELATION, table, kdd.PREDICATES)
     else:
-        bench.log(f"  skipped: no KDD connections here; {DATA}=folder says where they are")
+        bench.log(skipped("KDD connections", "they are"))
     return found
 
 
@@ -54,7 +43,7 @@ def python_contest(
     bench: Bench, what: str, relation: str, table: pa.Table, predicates: Sequence[RowPredicate]
 ) -> list[Finding]:
     """Python predicates in the fabric, against plain Spark and the best single order."""
-    question = Question(relation, select(relation, predicates), table, functions(predicates))
+    question = FilterQuestion(relation, select(relation, predicates), table, functions(predicates))
     contest = prepare(bench, question)
     way, tried = plain_spark.fastest_way(bench, contest, predicates)
     plain = plain_spark.filtered(contest.df, predicates, way)
@@ -92,7 +81,7 @@ def sql_contest(
 ) -> list[Finding]:
     """SQL conditions in generated code, against plain Spark in the best single order."""
     text = f"SELECT * FROM {relation} WHERE " + " AND ".join(conditions)
-    contest = prepare(bench, Question(relation, text, table, engine="native"))
+    contest = prepare(bench, FilterQuestion(relation, text, table, engine="native"))
     plain = plain_spark.in_order(contest.df, conditions, contest.limits.single_route)
     timing = interleave(
         {

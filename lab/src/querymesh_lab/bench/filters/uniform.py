@@ -16,9 +16,13 @@ from querymesh_lab.bench.data.lines import RELATION as LINES
 from querymesh_lab.bench.data.lines import sql as lines_sql
 from querymesh_lab.bench.data.messages import PREDICATES, messages
 from querymesh_lab.bench.data.messages import RELATION as MESSAGES
-from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import Contest, Question, prepare
+from querymesh_lab.bench.filters.contest import (
+    FilterContest,
+    native_question,
+    prepare,
+    python_question,
+)
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.measure import Timing, interleave
@@ -33,15 +37,7 @@ def run(bench: Bench) -> list[Finding]:
 
 def _in_fabric(bench: Bench, count: int) -> list[Finding]:
     data = messages(bench.rows(24_000 if count > 1 else 96_000, 4_000), UNIFORM)
-    question = Question(
-        MESSAGES,
-        select(MESSAGES, PREDICATES[:count]),
-        data.table,
-        functions(PREDICATES[:count]),
-        classes=data.classes,
-        passes=data.passes[:, :count],
-    )
-    contest = prepare(bench, question)
+    contest = prepare(bench, python_question(MESSAGES, PREDICATES[:count], data))
     rival = contest.run(contest.single, "best single")
     timing = _timed(bench, contest, rival)
     contest.check_rows({"best single": contest.result(contest.single)})
@@ -60,10 +56,7 @@ def _in_fabric(bench: Bench, count: int) -> list[Finding]:
 
 def _native(bench: Bench) -> list[Finding]:
     data = lines(bench.rows(200_000, 40_000), UNIFORM)
-    question = Question(
-        LINES, lines_sql(), data.table, engine="native", classes=data.classes, passes=data.passes
-    )
-    contest = prepare(bench, question)
+    contest = prepare(bench, native_question(LINES, lines_sql(), data))
     conditions = [condition(pattern) for _, pattern in PATTERNS]
     route = contest.limits.single_route
     plain = plain_spark.in_order(contest.df, conditions, route)
@@ -75,7 +68,7 @@ def _native(bench: Bench) -> list[Finding]:
     return [_same_time(what, timing, details)]
 
 
-def _timed(bench: Bench, contest: Contest, rival: Callable[[], Fingerprint]) -> Timing:
+def _timed(bench: Bench, contest: FilterContest, rival: Callable[[], Fingerprint]) -> Timing:
     """Many short rounds: two per cent is small beside what one round may be off."""
     actions = {"mesh": contest.run(contest.mesh, "mesh"), "best single": rival}
     return interleave(actions, bench.rounds(15), warm_ups=bench.rounds(2, 1), log=bench.log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -43,7 +44,7 @@ def run_where(
     chosen = cases or list(CASES)
     for name in chosen:
         check_name("case", name, tuple(CASES))
-    bench = Bench(local_session(2, "querymesh bench where"), quick, log)
+    bench = Bench(quick, log, partial(local_session, 2, "querymesh bench where"))
     command = "querymesh bench where" + (" --quick" if quick else "")
     rows = []
     for name in chosen:

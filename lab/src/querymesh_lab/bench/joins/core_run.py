@@ -1,7 +1,7 @@
 """The join core driven as a task drives it, in this process: no Spark, so that its time is its own.
 
 Streams are cut into steps, at the same moments for all of them; each step is stored, probes, and
-what is behind every window is forgotten and small partitions merged, as `spark/join_task.py` does::
+what is behind every window is forgotten and small partitions merged (`runtime/join_step.py`)::
 
     stream a   .....|.......|......|         a step holds about `step_rows` tuples of all streams
     stream b   ....|........|......|         and ends at the same time in each
@@ -22,9 +22,9 @@ import pyarrow as pa
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import one_batch
-from querymesh.fabric.join.arrivals import Arrivals, in_order, microseconds
+from querymesh.fabric.join.arrivals import Arrivals, microseconds
 from querymesh.fabric.join.indices import Indices
-from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed
+from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import Routing
 from querymesh.index.store.partition import Partition
@@ -32,6 +32,7 @@ from querymesh.index.tune.tuner import Change, Tuner
 from querymesh.mesh.mesh import Mesh
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
+from querymesh.runtime.join_step import JoinSteps, newest_us
 
 Streams = Mapping[str, pa.RecordBatch]
 Sink = Callable[[pa.RecordBatch], None]
@@ -40,7 +41,7 @@ Routers = Callable[[JoinFabric], Mapping[str, Router]]
 
 
 def by_meshes(meshes: Mapping[str, Mesh]) -> Routers:
-    """The routes of a mesh for each stream."""
+    """Routers that follow the mesh of each stream."""
     return lambda fabric: {alias: MeshRouter(meshes[alias]) for alias in fabric.views}
 
 
@@ -65,7 +66,7 @@ class Watcher(Protocol):
         """A step's tuples are stored, and have not probed yet."""
 
     def ended(self, fabric: JoinFabric, metrics: Mapping[str, Metrics]) -> None:
-        """They have; what that took, by stream."""
+        """The step's tuples have probed; `metrics` are what that took, by stream."""
 
 
 @dataclass
@@ -105,11 +106,11 @@ def run_core(
     the indices of their states."""
     run = CoreRun()
     fabric = JoinFabric(join)
-    routers = make_routers(fabric)
     indices = None if tuner is None else Indices(fabric, tuner)
+    core = JoinSteps(fabric, make_routers(fabric), indices, tunes=True)
     for step in steps(join, streams, step_rows):
         started = process_time()
-        horizon = take_step(fabric, routers, step, sink, indices, watcher)
+        horizon = take_step(core, step, sink, watcher)
         run.cpu_seconds += process_time() - started
         stepped = _taken_metrics(fabric)
         if watcher is not None:
@@ -117,7 +118,7 @@ def run_core(
         _count(run, fabric, stepped)
         _note_state(run, fabric)
         started = process_time()
-        forget(fabric, horizon)
+        core.forget(horizon)
         run.cpu_seconds += process_time() - started
     run.index_seconds = sum(stem.index_seconds for stem in fabric.streams.values())
     if tuner is not None:
@@ -148,34 +149,18 @@ def _count(run: CoreRun, fabric: JoinFabric, stepped: Mapping[str, Metrics]) -> 
 
 
 def take_step(
-    fabric: JoinFabric,
-    routers: Mapping[str, Router],
-    step: Streams,
-    sink: Sink = ignore,
-    indices: Indices | None = None,
-    watcher: Watcher | None = None,
+    core: JoinSteps, step: Streams, sink: Sink = ignore, watcher: Watcher | None = None
 ) -> int:
     """Store a step's tuples and let them probe; its last time."""
-    arrivals = in_order(step, fabric.join.times)
-    if indices is not None:
-        indices.arrive(arrivals)
-    admitted = fabric.admit(arrivals, routers)
-    if watcher is not None:
-        watcher.admitted(fabric, arrivals, admitted.partitions)
-    for batch in fabric.results(admitted, routers):
+    arrivals = core.arrivals(step)
+
+    def on_stored(arrivals: Mapping[str, Arrivals], stored: Mapping[str, Partition]) -> None:
+        if watcher is not None:
+            watcher.admitted(core.fabric, arrivals, stored)
+
+    for batch in core.step(arrivals, on_stored):
         sink(batch)
-    if indices is not None:
-        indices.tune()
-    return max((int(each.times[-1]) for each in arrivals.values() if len(each)), default=0)
-
-
-def forget(fabric: JoinFabric, horizon_us: int) -> None:
-    """Evict what no later tuple can meet, and merge partitions."""
-    fabric.evict(horizon_us, {})
-    for stream in fabric.join.streams:
-        oldest = oldest_needed(fabric.join, stream.alias, horizon_us, {})
-        assert stream.window is not None
-        fabric.streams[stream.alias].compact(stream.window.size, oldest)
+    return newest_us(arrivals) or 0
 
 
 def steps(join: JoinQuery, streams: Streams, step_rows: int) -> Iterator[dict[str, pa.RecordBatch]]:
@@ -196,7 +181,7 @@ def steps(join: JoinQuery, streams: Streams, step_rows: int) -> Iterator[dict[st
 
 
 def as_batches(tables: Mapping[str, pa.Table]) -> dict[str, pa.RecordBatch]:
-    """Tables as one batch each."""
+    """Each table as one record batch, under its name."""
     return {alias: one_batch(table) for alias, table in tables.items()}
 
 

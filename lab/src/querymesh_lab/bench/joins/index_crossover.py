@@ -40,8 +40,8 @@ BATCHES = 24
 
 
 @dataclass(frozen=True)
-class Burden:
-    """What is asked of a state."""
+class StateLoad:
+    """What a state is asked for: how many rows and access patterns, and how often."""
 
     patterns: int
     window: int
@@ -50,17 +50,17 @@ class Burden:
 
     @property
     def batch(self) -> int:
-        """Rows that arrive at once."""
+        """How many rows arrive at once."""
         return max(self.window // 16, 100)
 
     def rows(self, rng: np.random.Generator, count: int) -> list[Ints]:
-        """Codes of three attributes."""
+        """The codes of three join attributes, for so many rows."""
         values = max(round(self.window / self.matches), 1)
         return [rng.integers(0, values, count) for _ in range(ATTRIBUTES.keys)]
 
 
 @dataclass
-class Kept:
+class StateCost:
     """What a plan took: nanoseconds by row that arrived, index bytes by stored row."""
 
     ns: float
@@ -72,13 +72,13 @@ def crossover(quick: bool, log: Log) -> list[Finding]:
     made = []
     grid = list(product(ASKED, WINDOWS[:1] if quick else WINDOWS, MATCHES, REQUESTS))
     for number, (patterns, window, matches, requests) in enumerate(grid):
-        made.append(_finding(Burden(patterns, window, matches, requests), 1 if quick else 3))
+        made.append(_finding(StateLoad(patterns, window, matches, requests), 1 if quick else 3))
         if number % 12 == 11:
             log(f"  {number + 1} of {len(grid)}")
     return made
 
 
-def _finding(burden: Burden, rounds: int) -> Finding:
+def _finding(burden: StateLoad, rounds: int) -> Finding:
     tuner = Tuner("auto", {"s": ATTRIBUTES}, Indexing(first=1, steps=1))
     bits = Tuner("bitmap", {"s": ATTRIBUTES}, Indexing(first=1, steps=1))
     load = _load(burden)
@@ -86,10 +86,10 @@ def _finding(burden: Burden, rounds: int) -> Finding:
         each.see({"s": load})
     chosen = "bits" if isinstance(tuner.plans["s"], BitPlan) else "hash"
     plans: dict[str, IndexPlan] = {"hash": HashPlan(), "bits": bits.plans["s"]}
-    took: dict[str, list[Kept]] = {name: [] for name in plans}
+    took: dict[str, list[StateCost]] = {name: [] for name in plans}
     for _ in range(rounds):
         for name, plan in plans.items():
-            took[name].append(_kept(burden, plan))
+            took[name].append(_cost(burden, plan))
     best = {name: min(each.ns for each in kept) for name, kept in took.items()}
     details = {
         "patterns": burden.patterns,
@@ -110,14 +110,14 @@ def _finding(burden: Burden, rounds: int) -> Finding:
     return Finding("one state", claim, best["bits"] / best["hash"], "×", details=details)
 
 
-def _load(burden: Burden) -> Load:
+def _load(burden: StateLoad) -> Load:
     """What the state tells the tuner after some batches."""
     each = round(burden.batch * BATCHES * burden.requests_a_row / burden.patterns)
     requests = dict.fromkeys(ASKED[burden.patterns], max(each, 1))
     return Load(requests, burden.batch * BATCHES, burden.window, max(burden.window // 4, 1))
 
 
-def _kept(burden: Burden, plan: IndexPlan) -> Kept:
+def _cost(burden: StateLoad, plan: IndexPlan) -> StateCost:
     rng = np.random.default_rng(burden.patterns)
     stem = Stem(plan=plan)
     batches = list(_batches(burden, rng))
@@ -131,13 +131,13 @@ def _kept(burden: Burden, plan: IndexPlan) -> Kept:
         _ask(stem, burden, requests, now)
     seconds = process_time() - started
     rows = BATCHES * burden.batch
-    return Kept(1e9 * seconds / rows, stem.index_bytes / max(stem.rows, 1))
+    return StateCost(1e9 * seconds / rows, stem.index_bytes / max(stem.rows, 1))
 
 
-Asked = list[tuple[Pattern, tuple[Ints, ...]]]
+Requests = list[tuple[Pattern, tuple[Ints, ...]]]
 
 
-def _batches(burden: Burden, rng: np.random.Generator) -> Iterator[tuple[list[Ints], Asked]]:
+def _batches(burden: StateLoad, rng: np.random.Generator) -> Iterator[tuple[list[Ints], Requests]]:
     """Rows that arrive, and the requests that come with them."""
     patterns = ASKED[burden.patterns]
     each = max(round(burden.batch * burden.requests_a_row / len(patterns)), 1)
@@ -149,7 +149,7 @@ def _batches(burden: Burden, rng: np.random.Generator) -> Iterator[tuple[list[In
         yield burden.rows(rng, burden.batch), asked
 
 
-def _store(stem: Stem, burden: Burden, codes: list[Ints], now: int) -> int:
+def _store(stem: Stem, burden: StateLoad, codes: list[Ints], now: int) -> int:
     rows = len(codes[0])
     batch = pa.record_batch({"id": pa.array(np.arange(now, now + rows))})
     stem.insert(stem.laid_out(Partition(batch, codes, [], np.arange(now, now + rows))))
@@ -158,7 +158,7 @@ def _store(stem: Stem, burden: Burden, codes: list[Ints], now: int) -> int:
     return now + rows
 
 
-def _ask(stem: Stem, burden: Burden, requests: Asked, now: int) -> None:
+def _ask(stem: Stem, burden: StateLoad, requests: Requests, now: int) -> None:
     for pattern, codes in requests:
         low = np.full(len(codes[0]), now - burden.window)
         for _ in stem.probe(Request(pattern, codes, low, np.full(len(low), now)), 1 << 16):

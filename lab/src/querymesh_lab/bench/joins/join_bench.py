@@ -25,10 +25,10 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
-from querymesh_lab.bench.joins.join_case import CORES, Case, Contestant, Outcome, write_case
-from querymesh_lab.bench.joins.join_flink import Flink, flink_version, prepare_flink
-from querymesh_lab.bench.joins.join_ours import our_contestant
-from querymesh_lab.bench.joins.join_spark import STORES, orders, spark_chain
+from querymesh_lab.bench.joins.flink.flink_contestant import Flink, flink_version, prepare_flink
+from querymesh_lab.bench.joins.join_case import CORES, Contestant, JoinCase, Outcome, write_case
+from querymesh_lab.bench.joins.on_spark.our_contestant import our_contestant
+from querymesh_lab.bench.joins.on_spark.spark_chain import STORES, orders, spark_chain
 from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave
 
 LARGE: dict[str, Any] = {"rows": 240_000, "rate": 6000.0}
@@ -55,10 +55,10 @@ CONTESTANTS = (MESH, SINGLE, SPARK, *FLINK)
 
 
 @dataclass
-class Contest:
+class JoinContest:
     """One case under way: who takes part, and what each did in each run."""
 
-    case: Case
+    case: JoinCase
     contestants: Mapping[str, Contestant]
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     _clock_s: float = 0.0
@@ -102,7 +102,8 @@ def run_join(
     for name in contestants or ():
         check_name("contestant", name, CONTESTANTS)
     asked = contestants or [name for name in CONTESTANTS if not (quick and name in FLINK)]
-    bench = Bench(local_session(CORES, "querymesh bench join", memory="4g"), quick, log)
+    start = partial(local_session, CORES, "querymesh bench join", memory="4g")
+    bench = Bench(quick, log, start)
     command = "querymesh bench join" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
@@ -152,13 +153,13 @@ def run_case(bench: Bench, design: Design, asked: list[str], flink: Flink | None
         if not bench.quick:
             trial = write_case(replace(design, **_smaller(design)), Path(folder) / "trial")
             if contestants:
-                Contest(trial, contestants).run(0, 1, bench.log)
+                JoinContest(trial, contestants).run(0, 1, bench.log)
             settings = best_chain(bench, trial) if SPARK in asked else {}
         if SPARK in asked:
             contestants[SPARK] = partial(spark_chain, bench.session, **settings)
         if not contestants:
             return []
-        contest = Contest(case, contestants)
+        contest = JoinContest(case, contestants)
         timing = contest.run(bench.rounds(3, 1), 0, bench.log)
     return [_finding(contest, timing, name, settings) for name in contestants]
 
@@ -167,7 +168,7 @@ def _smaller(design: Design) -> dict[str, Any]:
     return {"rows": design.rows // TRIAL_PART, "rate": design.rate / TRIAL_PART}
 
 
-def best_chain(bench: Bench, trial: Case) -> dict[str, Any]:
+def best_chain(bench: Bench, trial: JoinCase) -> dict[str, Any]:
     """Spark's best settings for a case: every store, then another anchor with the better store.
 
     Each runs twice, and the second time counts: the first compiles.
@@ -198,7 +199,7 @@ def _start_flink(stack: ExitStack, log: Log) -> Flink | None:
     return stack.enter_context(Flink(found))
 
 
-def _finding(contest: Contest, timing: Timing, name: str, settings: dict[str, Any]) -> Finding:
+def _finding(contest: JoinContest, timing: Timing, name: str, settings: dict[str, Any]) -> Finding:
     """Rows a second and core, and beside it everything else that was seen."""
     design, done = contest.case.design, contest.outcomes[name]
     seconds = timing.median_seconds()[name]

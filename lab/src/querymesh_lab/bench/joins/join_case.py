@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from querymesh_lab.bench.data.join_data import START_MS, Design, batches, streams
-from querymesh_lab.bench.fingerprint import SUMS, Fingerprint
+from querymesh_lab.bench.fingerprint import SUMS, Fingerprint, of_sums
 
 CORES = 2
 _PRIMES = (1_000_003, 15_485_863, 32_452_843, 49_979_687, 67_867_967)
@@ -44,7 +44,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Case:
+class JoinCase:
     """One design, written. `expected` is the fingerprint of the exact result."""
 
     design: Design
@@ -56,10 +56,10 @@ class Case:
         return self.folder / stream
 
 
-Contestant = Callable[[Case], Outcome]
+Contestant = Callable[[JoinCase], Outcome]
 
 
-def write_case(design: Design, folder: Path) -> Case:
+def write_case(design: Design, folder: Path) -> JoinCase:
     """Draw the streams, write their micro-batches and find the answer."""
     for name, table in streams(design).items():
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -69,11 +69,11 @@ def write_case(design: Design, folder: Path) -> Case:
             # Spark's file source takes the oldest file first: their ages must tell their order.
             stamp = START_MS / 1000 + number
             os.utime(path, (stamp, stamp))
-    return Case(design, folder, duckdb_answer(design, folder))
+    return JoinCase(design, folder, duckdb_answer(design, folder))
 
 
 def window_sql(design: Design) -> str:
-    """The query in our own words."""
+    """The window query in the SQL of QueryMesh."""
     graph = design.graph
     ids = ", ".join(f"{alias}.id AS {alias}_id" for alias in graph.aliases)
     relations = ", ".join(
@@ -143,5 +143,4 @@ def fingerprint_of(relation: str, design: Design) -> Fingerprint:
 
     connection = duckdb.connect(config={"threads": CORES})
     folded = f"SELECT {combined_id(design.graph.ids())} FROM {relation}"
-    row = connection.execute(f"SELECT {', '.join(SUMS)} FROM ({folded})").fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
+    return of_sums(connection.execute(f"SELECT {', '.join(SUMS)} FROM ({folded})").fetchone())

@@ -26,13 +26,13 @@ from querymesh.query.model import BoundQuery, Query
 from querymesh.query.parse.query import query
 from querymesh.stats.profile import Profile
 from querymesh_lab.bench.data import csic, kdd, lines, messages
-from querymesh_lab.bench.data.classed import OPPOSITE, UNIFORM, Classed
+from querymesh_lab.bench.data.classed import OPPOSITE, UNIFORM, ClassedRows
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.filters import correlated
 from querymesh_lab.bench.filters.contest import steady_profile
-from querymesh_lab.bench.filters.real_data import data_folder
 from querymesh_lab.bench.limits import counted, designed_profile, limits
-from querymesh_lab.bench.policies.race import Bounds, Case, Done, Maker, View, answer_of
+from querymesh_lab.bench.policies import race
 
 SAMPLE = Training().sample_rows
 PROFILED = 4000
@@ -41,7 +41,7 @@ LIMITED = 20_000
 
 
 @dataclass(frozen=True)
-class Source:
+class FilterSubject:
     """One source with its conditions and look-ups. `sample` is what training sees: the first rows,
     unless told."""
 
@@ -63,7 +63,7 @@ class Source:
 
     @cached_property
     def tables(self) -> dict[str, LookupTable]:
-        """The look-up tables, by alias."""
+        """The look-up tables by alias, ready to be probed."""
         found = {r.alias: self.partners.get(r.name) for r in self.query.relations}
         return make_tables(self.bound, {a: t for a, t in found.items() if t is not None})
 
@@ -75,14 +75,14 @@ class Source:
             return designed_profile(measured, self.table, self.passes)
         return steady_profile(self.bound, self.table.slice(0, LIMITED), self.tables)
 
-    def views(self) -> dict[str, View]:
-        """The one view, by the alias of its source: the bound query and what training knows."""
+    def views(self) -> dict[str, race.SampledView]:
+        """The one source, with a profile of its sample."""
         seen = self.table.slice(0, SAMPLE) if self.sample is None else self.sample
         profile = profile_sample(self.bound, seen, self.tables)
-        return {self.bound.source.alias: View(self.bound, profile)}
+        return {self.bound.source.alias: race.SampledView(self.bound, profile)}
 
-    def run(self, makers: Mapping[str, Maker]) -> Done:
-        """Batch by batch, from the first row to the last."""
+    def run(self, makers: Mapping[str, race.RouterMaker]) -> race.PolicyRun:
+        """Send all rows through the fabric, batch by batch."""
         alias = self.bound.source.alias
         fabric, router = Fabric(self.bound, self.tables), makers[alias]()
         batch = one_batch(self.table)
@@ -96,8 +96,8 @@ class Source:
                 out += fabric.run(part.slice(first, WINDOW), router)
         seconds = process_time() - started
         metrics = fabric.metrics
-        return Done(
-            answer_of(out), metrics, seconds, self._operator_us(metrics), {alias: router},
+        return race.PolicyRun(
+            race.answer_of(out), metrics, seconds, self._operator_us(metrics), {alias: router},
             {alias: metrics.rows_in}, (metrics.evaluations - early) / max(batch.num_rows - half, 1),
         )  # fmt: skip
 
@@ -105,12 +105,12 @@ class Source:
         """Evaluations by what each costs: what a busy machine does not change."""
         return counted(metrics, self.profile).us * metrics.rows_in
 
-    def bounds(self) -> Bounds:
-        """By the profile."""
+    def bounds(self) -> race.WorkBounds:
+        """The limits that the profile of all rows gives."""
         classes = None if self.classes is None else self.classes[: self.profile.rows]
         found = limits(self.profile, classes)
         nothing = float("nan")
-        return Bounds(
+        return race.WorkBounds(
             found.oracle.evaluations if found.oracle else nothing,
             found.bound.evaluations,
             found.oracle.us if found.oracle else nothing,
@@ -118,24 +118,26 @@ class Source:
         )
 
 
-def of_messages(name: str, data: Classed, sample: pa.Table | None = None) -> Source:
-    """Python predicates on messages."""
+def of_messages(name: str, data: ClassedRows, sample: pa.Table | None = None) -> FilterSubject:
+    """The subject of Python predicates on messages."""
     return _python(name, messages.RELATION, data.table, messages.PREDICATES, data, sample)
 
 
-def of_lines(name: str, data: Classed) -> Source:
-    """Regular expressions on lines."""
+def of_lines(name: str, data: ClassedRows) -> FilterSubject:
+    """The subject of regular expressions on lines."""
     asked = query(lines.sql())
-    return Source(name, asked, lines.RELATION, data.table, {}, data.classes, data.passes)
+    return FilterSubject(name, asked, lines.RELATION, data.table, {}, data.classes, data.passes)
 
 
-def of_readings(name: str, data: Classed) -> Source:
+def of_readings(name: str, data: ClassedRows) -> FilterSubject:
     """Cheap conditions of which training is told that each costs 20 µs."""
     count = data.passes.shape[1]
     conditions = " AND ".join(f"holds{k}(x{k})" for k in range(1, count + 1))
     text = f"SELECT id, channel FROM {correlated.RELATION} WHERE {conditions}"
     asked = query(text, functions=correlated.functions(count))
-    return Source(name, asked, correlated.RELATION, data.table, {}, data.classes, data.passes)
+    return FilterSubject(
+        name, asked, correlated.RELATION, data.table, {}, data.classes, data.passes
+    )
 
 
 def _python(
@@ -143,15 +145,15 @@ def _python(
     relation: str,
     table: pa.Table,
     predicates: Sequence[RowPredicate],
-    known: Classed | None = None,
+    known: ClassedRows | None = None,
     sample: pa.Table | None = None,
-) -> Source:
+) -> FilterSubject:
     asked = query(select(relation, predicates), functions=functions(predicates))
     classes, passes = (None, None) if known is None else (known.classes, known.passes)
-    return Source(name, asked, relation, table, {}, classes, passes, sample)
+    return FilterSubject(name, asked, relation, table, {}, classes, passes, sample)
 
 
-def drifting(rows: int) -> tuple[Classed, pa.Table, pa.Table]:
+def drifting(rows: int) -> tuple[ClassedRows, pa.Table, pa.Table]:
     """Messages whose channels change their meaning half way; a sample of the first half, and one
     of both halves.
 
@@ -165,40 +167,40 @@ def drifting(rows: int) -> tuple[Classed, pa.Table, pa.Table]:
     both = pa.concat_tables([part.table.slice(0, SAMPLE // 2) for part in parts])
     classes = np.concatenate([parts[0].classes, parts[1].classes + len(OPPOSITE)])
     passes = np.concatenate([part.passes for part in parts])
-    return Classed(table, classes, passes), parts[0].table.slice(0, SAMPLE), both
+    return ClassedRows(table, classes, passes), parts[0].table.slice(0, SAMPLE), both
 
 
-def drift_first(rows: int) -> Source:
-    """Training sees the first half only."""
+def drift_first(rows: int) -> FilterSubject:
+    """Messages that drift, of which training sees the first half only."""
     data, first, _ = drifting(rows)
     return of_messages("drift, first half seen", data, first)
 
 
-def drift_both(rows: int) -> Source:
-    """Training sees both halves."""
+def drift_both(rows: int) -> FilterSubject:
+    """Messages that drift, of which training sees both halves."""
     data, _, both = drifting(rows)
     return of_messages("drift, both halves seen", data, both)
 
 
-def csic_requests(rows: int) -> Source | None:
+def csic_requests(rows: int) -> FilterSubject | None:
     """Real requests; None where the data are not there."""
-    folder = data_folder()
-    if folder is None or not all((folder / name).is_file() for name in csic.FILES):
+    folder = folder_with(csic.FILES)
+    if folder is None:
         return None
     table = csic.requests(folder, rows)
     return _python("CSIC requests", csic.RELATION, table, csic.PREDICATES)
 
 
-def kdd_connections(rows: int) -> Source | None:
+def kdd_connections(rows: int) -> FilterSubject | None:
     """Real connections; None where the data are not there."""
-    folder = data_folder()
-    if folder is None or not (folder / kdd.FILE).is_file():
+    folder = folder_with([kdd.FILE])
+    if folder is None:
         return None
     table = kdd.connections(folder, rows)
     return _python("KDD connections", kdd.RELATION, table, kdd.PREDICATES)
 
 
-CASES: dict[str, Case] = {
+CASES: dict[str, race.PolicyCase] = {
     "python": (lambda n: of_messages("python", messages.messages(n, OPPOSITE)), 24_000, 1_000),
     "regex": (lambda n: of_lines("regex", lines.lines(n, lines.OPPOSITE)), 60_000, 2_000),
     "marginals": (lambda n: of_readings("marginals", correlated.marginals(n)), 100_000, 4_000),

@@ -22,11 +22,11 @@ from querymesh_lab.bench.joins.core_run import as_batches, run_core
 from querymesh_lab.bench.joins.join_case import window_sql
 from querymesh_lab.bench.limits import limits
 from querymesh_lab.bench.policies.race import (
-    Bounds,
-    Case,
-    Done,
-    Maker,
-    View,
+    PolicyCase,
+    PolicyRun,
+    RouterMaker,
+    SampledView,
+    WorkBounds,
     answer_of,
     mean_bounds,
 )
@@ -43,8 +43,8 @@ STEP = 1000
 
 
 @dataclass(frozen=True)
-class Join:
-    """One design of streams."""
+class JoinSubject:
+    """A join of generated streams."""
 
     name: str
     design: Design
@@ -52,12 +52,12 @@ class Join:
 
     @cached_property
     def streams(self) -> dict[str, pa.RecordBatch]:
-        """The streams by alias."""
+        """All rows of each stream, by alias."""
         return as_batches({name.lower(): table for name, table in streams(self.design).items()})
 
     @cached_property
     def join(self) -> JoinQuery:
-        """The query, bound."""
+        """The query with its columns known."""
         schemas = {alias.upper(): batch.schema for alias, batch in self.streams.items()}
         return bind_join(query(window_sql(self.design), time="ts"), schemas)
 
@@ -66,25 +66,27 @@ class Join:
         """What training sees: the first part of all streams."""
         return {a: batch.slice(0, int(SAMPLED * len(batch))) for a, batch in self.streams.items()}
 
-    def views(self) -> dict[str, View]:
+    def views(self) -> dict[str, SampledView]:
         """Each stream, with a profile of the sample."""
         sampled = SampledJoin(self.join, self.sample, {})
         return {
-            alias: View(view, sampled.profile(alias, PROFILED, seed=0), own_conditions(view), STEP)
+            alias: SampledView(
+                view, sampled.profile(alias, PROFILED, seed=0), own_conditions(view), STEP
+            )
             for alias, view in self.join.views.items()
         }
 
-    def run(self, makers: Mapping[str, Maker]) -> Done:
-        """Step by step; the time is the core's."""
+    def run(self, makers: Mapping[str, RouterMaker]) -> PolicyRun:
+        """Run the join step by step; the time is the core's."""
         used: dict[str, Router] = {alias: make() for alias, make in makers.items()}
         out: list[pa.RecordBatch] = []
         done = run_core(self.join, self.streams, lambda _: used, STEP * len(used), out.append)
         seconds = sum(visits.seconds for visits in done.metrics.visits.values())
-        return Done(
+        return PolicyRun(
             answer_of(out), done.metrics, done.cpu_seconds, 1e6 * seconds, used, done.rows_of
         )
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> WorkBounds:
         """Probes a tuple, over arrivals of all times; the class is the row's kind.
 
         A condition between two probed streams takes no visit, so it costs nothing here.
@@ -104,13 +106,13 @@ class Join:
             kinds = np.asarray(profile.sample.column("kind"), np.int64)
             found = limits(replace(profile, drop_us=visits, pass_us=visits), kinds)
             assert found.oracle is not None
-            parts.append((float(len(arrivals)), Bounds(found.oracle.us, found.bound.us)))
+            parts.append((float(len(arrivals)), WorkBounds(found.oracle.us, found.bound.us)))
         return mean_bounds(parts)
 
 
-def of_design(name: str, rows: int, **given: Any) -> Join:
-    """A design of so many rows a stream."""
-    return Join(name, Design(rows=rows, **given))
+def of_design(name: str, rows: int, **given: Any) -> JoinSubject:
+    """The subject of a design with so many rows a stream."""
+    return JoinSubject(name, Design(rows=rows, **given))
 
 
 ROWS, QUICK = 24_000, 600
@@ -128,13 +130,13 @@ DESIGNS: dict[str, dict[str, Any]] = {
 """Those of `bench join`, as large as its skewed ones."""
 
 
-def _maker(name: str, given: Mapping[str, Any]) -> Callable[[int], Join]:
-    def make(rows: int) -> Join:
+def _maker(name: str, given: Mapping[str, Any]) -> Callable[[int], JoinSubject]:
+    def make(rows: int) -> JoinSubject:
         return of_design(name, rows, **given, **(QUICK_RATE if rows == QUICK else {}))
 
     return make
 
 
-CASES: dict[str, Case] = {
+CASES: dict[str, PolicyCase] = {
     name: (_maker(name, given), ROWS, QUICK) for name, given in DESIGNS.items()
 }

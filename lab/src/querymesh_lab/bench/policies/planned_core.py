@@ -5,7 +5,7 @@ it is profiled and told as a task does, it is made a `Round` as the driver does,
 orders hold from the next step on. Profiling is in the time of the run; planning is not, which on
 Spark the driver does beside the tasks, but counted::
 
-    step r ── JoinReport ──> Rounds ── Round ──> Planner.observe ──> routers of step r + 1
+    step r ── TaskReport ──> Rounds ── Round ──> Planner.observe ──> routers of step r + 1
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from querymesh.optimize.planning.planner import Planner, Round
 from querymesh.optimize.shards.join_shards import join_cube
 from querymesh.optimize.train.training import Training
 from querymesh.query.join import JoinQuery
-from querymesh.runtime.join_report import JoinReport, StreamState
 from querymesh.runtime.loops.rounds import Rounds
-from querymesh.runtime.reports import Report
-from querymesh.runtime.task.join_profiling import ViewProfiling
+from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.planner_sample import PlannerSample
+from querymesh.runtime.task.profiling import Profiling, ViewProfiling
+from querymesh.runtime.task.router_source import TaskStart
+from querymesh.runtime.task_report import StreamState, TaskReport, ViewReport
 
 MakePlanner = Callable[[JoinQuery], Planner]
 
@@ -58,7 +59,7 @@ class PlannedSteps:
         self._rng = np.random.default_rng(0)
         self._number = 0
         self._allowance = Allowance(BUDGET)
-        self._report = JoinReport({})
+        self._report = TaskReport({})
         self._told(sample)
         self.switches = 0
 
@@ -66,11 +67,13 @@ class PlannedSteps:
         self, fabric: JoinFabric, arrivals: Mapping[str, Arrivals], stored: Mapping[str, Partition]
     ) -> None:
         """Profile some tuples, and note what a planner is told beside the counts."""
-        self._report = JoinReport({a: Report(Metrics()) for a in fabric.views}, self._number)
+        views = {alias: ViewReport(Metrics()) for alias in fabric.views}
+        self._report = TaskReport(views, TaskPlace(batch=self._number))
         for alias, arrived in arrivals.items():
-            view = self._report.views[alias]
-            share = self._allowance.now
-            ViewProfiling(fabric, alias, "raise", view, self._rng, share, MOST).see(arrived)
+            start = TaskStart(self.routers[alias], self._allowance.now, MOST)
+            operators = len(fabric.views[alias].modules)
+            profiling = Profiling(views[alias], start, self._rng, operators)
+            ViewProfiling(fabric, alias, "raise", profiling).see(arrived)
             self._report.arrived[alias] = len(arrived)
         PlannerSample(self.planner.wants_keys).tell(fabric, arrivals, stored, self._report)
 

@@ -9,8 +9,8 @@
 | cbr, paper | the same | selectivities alone, settings of CBR's Table 2 |
 
 No Spark: the fabric, or the join core, in this process. Evaluations, calls and comparisons are
-exact; times are processor time in interleaved rounds. Generators of the papers come from
-`reproduce`, which knows this module.
+exact; times are processor time in interleaved rounds. The generators of the papers are added by
+`papers/policy_cases.py`, which knows this module.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.options import check_name
 from querymesh.report.text.figures import UNKNOWN, table
 from querymesh_lab.bench.measure import Log
-from querymesh_lab.bench.policies import filter_subjects as policies_filters
-from querymesh_lab.bench.policies import join_subjects as policies_joins
-from querymesh_lab.bench.policies.race import Case, Policy, deciding, race, trained
+from querymesh_lab.bench.policies import filter_subjects, join_subjects
+from querymesh_lab.bench.policies.race import PolicyCase, RouterPolicy, deciding, race, trained
 
 SECONDS, QUICK_SECONDS = 6.0, 0.0
 """What the timed rounds of one case may take, about."""
@@ -39,7 +38,7 @@ SECONDS, QUICK_SECONDS = 6.0, 0.0
 USERS = Routing()
 SHORT = 1000
 
-POLICIES: dict[str, Policy] = {
+POLICIES: dict[str, RouterPolicy] = {
     "single": trained("single"),
     "mesh": trained("mesh"),
     "eddy": deciding(EDDY, USERS),
@@ -48,13 +47,13 @@ POLICIES: dict[str, Policy] = {
 }
 """The first is what others are compared with. A new policy is one line."""
 
-VARIANTS: dict[str, dict[str, Policy]] = {
+VARIANTS: dict[str, dict[str, RouterPolicy]] = {
     "eddy": {
         "lottery": deciding(EDDY, replace(USERS, choice="lottery")),
-        "eddy, no places": deciding(EDDY, replace(USERS, by_place=False)),
+        "eddy, no places": deciding(EDDY, replace(USERS, by_context=False)),
     },
     "cbr": {
-        "no places": deciding(CBR, replace(USERS, by_place=False)),
+        "no places": deciding(CBR, replace(USERS, by_context=False)),
         "sets of two": deciding(CBR, replace(USERS, attribute_sets=True)),
         "by gain ratio": deciding(
             CBR, replace(USERS, evidence=PAPER.evidence, threshold=PAPER.threshold)
@@ -68,14 +67,14 @@ VARIANTS: dict[str, dict[str, Policy]] = {
 }
 """Each with one setting changed; counted once, in the details of their policy."""
 
-CASES: dict[str, Case] = {**policies_filters.CASES, **policies_joins.CASES}
+CASES: dict[str, PolicyCase] = {**filter_subjects.CASES, **join_subjects.CASES}
 
 
 def run_policies(
     quick: bool = False,
     cases: list[str] | None = None,
     log: Log = print,
-    more: Mapping[str, Case] | None = None,
+    more: Mapping[str, PolicyCase] | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each case and policy. `more` are cases that this layer does not know."""
     known = {**CASES, **(more or {})}
@@ -90,7 +89,7 @@ def run_policies(
         if subject is None:
             log(f"  {name}: skipped, its data are not here")
             continue
-        variants: Mapping[str, Mapping[str, Policy]] = {} if quick else VARIANTS
+        variants: Mapping[str, Mapping[str, RouterPolicy]] = {} if quick else VARIANTS
         seconds = QUICK_SECONDS if quick else SECONDS
         found = race(subject, POLICIES, variants, seconds, log)
         rows += [finding.as_row(command) for finding in found]

@@ -3,8 +3,8 @@
 A policy is a function from what a sample tells of a source to a maker of routers. Trained ones
 search their mesh then, once; Eddies begin each run with nothing learned::
 
-    "mesh": trained("mesh")            View ──> train ──> () -> MeshRouter
-    "cbr":  deciding("cbr", Routing()) View ───────────> () -> ContentRouter
+    "mesh": trained("mesh")            SampledView ──> train ──> () -> MeshRouter
+    "cbr":  deciding("cbr", Routing()) SampledView ───────────> () -> ContentRouter
 
 Every policy runs once to be counted, which also warms up; then all run in turns (`measure`), by
 processor time of this process. Variants of a policy are counted only, and stand in its details.
@@ -47,7 +47,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class View:
+class SampledView:
     """What a router is made for: a source, or a stream of a join, and what its sample tells.
 
     `own` are the conditions of a stream that come before its probes; None without a join.
@@ -59,22 +59,22 @@ class View:
     window: int = WINDOW
 
 
-Maker = Callable[[], Router]
-Policy = Callable[[View], Maker]
+RouterMaker = Callable[[], Router]
+RouterPolicy = Callable[[SampledView], RouterMaker]
 
 
-def trained(policy: str) -> Policy:
-    """Routes are found on the sample, before anything runs."""
+def trained(policy: str) -> RouterPolicy:
+    """A policy that finds its routes on the sample, before anything runs."""
 
-    def prepare(view: View) -> Maker:
+    def prepare(view: SampledView) -> RouterMaker:
         mesh = trained_mesh(view, policy)
         return lambda: MeshRouter(mesh)
 
     return prepare
 
 
-def trained_mesh(view: View, policy: str) -> Mesh:
-    """What training finds on the sample of one view."""
+def trained_mesh(view: SampledView, policy: str) -> Mesh:
+    """The mesh that training finds on the sample of one view."""
     if len(view.bound.operators) < 2:
         return written_mesh(view.bound)
     overheads = overheads_for(view.bound, view.window)
@@ -82,13 +82,13 @@ def trained_mesh(view: View, policy: str) -> Mesh:
     return train_mesh(view.bound.query, view.profile, overheads, training, policy)
 
 
-def deciding(policy: str, routing: Routing) -> Policy:
-    """Routes are found while tuples run; the sample is not looked at."""
+def deciding(policy: str, routing: Routing) -> RouterPolicy:
+    """A policy that finds its routes while tuples run, and does not look at the sample."""
     return lambda view: partial(make_eddy, policy, view.bound, routing, view.own)
 
 
 @dataclass(frozen=True)
-class Bounds:
+class WorkBounds:
     """Evaluations a row of the class oracle and of a clairvoyant, and microseconds where known.
 
     The oracle is NaN where nobody knows the true classes.
@@ -101,16 +101,21 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Done:
-    """What one run did. `late` are evaluations a row in the second half of the rows."""
+class PolicyRun:
+    """What one run did."""
 
     answer: Answer
     metrics: Metrics
     cpu_seconds: float
     operator_us: float
+    """What the operators took, in microseconds over all rows."""
+
     routers: Mapping[str, Router]
     rows_of: Mapping[str, int]
+    """Rows that came in, by source."""
+
     late: float = float("nan")
+    """Evaluations a row in the second half of the rows."""
 
     @property
     def calls(self) -> int:
@@ -123,7 +128,7 @@ class Done:
         return self.metrics.routing_calls + classified
 
     def figures(self) -> dict[str, float]:
-        """What is counted, by row that came in."""
+        """The figures of the run, by row that came in."""
         rows = max(self.metrics.rows_in, 1)
         return {
             "evaluations": self.metrics.evaluations / rows,
@@ -135,42 +140,42 @@ class Done:
         }
 
 
-class Subject(Protocol):
+class PolicySubject(Protocol):
     """A query with its data, on which every policy can be run."""
 
     @property
     def name(self) -> str:
-        """What the case is called."""
+        """The name of the case in reports."""
 
     @property
     def kind(self) -> str:
-        """Filters, look-ups or joins."""
+        """What the query consists of: filters, look-ups or joins."""
 
-    def views(self) -> Mapping[str, View]:
-        """What routers are made for, by name."""
+    def views(self) -> Mapping[str, SampledView]:
+        """The sources or streams that routers are made for, by name."""
 
-    def run(self, makers: Mapping[str, Maker]) -> Done:
-        """All rows on the routers that these make."""
+    def run(self, makers: Mapping[str, RouterMaker]) -> PolicyRun:
+        """Run all rows on the routers that these make."""
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> WorkBounds:
         """What no policy can be better than, and what knowing the classes would give."""
 
 
-Case = tuple[Callable[[int], Subject | None], int, int]
+PolicyCase = tuple[Callable[[int], PolicySubject | None], int, int]
 """What makes a subject of so many rows, None where its data are missing; rows, full and quick."""
 
 
 @dataclass
-class Race:
+class PolicyRace:
     """One subject, and all that ran on it so far."""
 
-    subject: Subject
-    makers: dict[str, dict[str, Maker]] = field(default_factory=dict)
-    runs: dict[str, list[Done]] = field(default_factory=dict)
+    subject: PolicySubject
+    makers: dict[str, dict[str, RouterMaker]] = field(default_factory=dict)
+    runs: dict[str, list[PolicyRun]] = field(default_factory=dict)
     clock_s: float = 0.0
 
-    def enter(self, policies: Mapping[str, Policy]) -> None:
-        """Let policies see the sample."""
+    def enter(self, policies: Mapping[str, RouterPolicy]) -> None:
+        """Show the sample to these policies, which train if they do."""
         views = self.subject.views()
         for name, policy in policies.items():
             self.makers[name] = {alias: policy(view) for alias, view in views.items()}
@@ -194,9 +199,9 @@ class Race:
 
 
 def race(
-    subject: Subject,
-    policies: Mapping[str, Policy],
-    variants: Mapping[str, Mapping[str, Policy]],
+    subject: PolicySubject,
+    policies: Mapping[str, RouterPolicy],
+    variants: Mapping[str, Mapping[str, RouterPolicy]],
     seconds: float,
     log: Log,
 ) -> list[Finding]:
@@ -204,7 +209,7 @@ def race(
 
     The first policy is the one that others are compared with, and the A/A control.
     """
-    race = Race(subject)
+    race = PolicyRace(subject)
     race.enter(policies)
     for name in policies:
         race.run(name)
@@ -231,7 +236,7 @@ def race(
             "operator_time": _over(figures["operator_us"], usual["operator_us"]),
             "time": round(timing.ratio(name, first), 4),
             **{f"limit_{key}": value for key, value in _rounded(asdict(bounds)).items()},
-            "learned": {alias: told(router) for alias, router in last.routers.items()},
+            "learned": {alias: router_details(router) for alias, router in last.routers.items()},
             "calls_by": _calls_by(last.metrics),
             "variants": {v: _rounded(race.figures(v)) for v in variants.get(name, {})},
             **timing_details(timing),
@@ -241,7 +246,7 @@ def race(
     return found
 
 
-def told(router: Router) -> dict[str, Any]:
+def router_details(router: Router) -> dict[str, Any]:
     """What a router knows at the end of a run."""
     if isinstance(router, MeshRouter):
         routes = [route_text(route) for route in router.mesh.leaf_routes]
@@ -294,8 +299,8 @@ def _rounded(figures: Mapping[str, float], digits: int = 4) -> dict[str, float]:
     return {key: round(value, digits) for key, value in figures.items()}
 
 
-def mean_bounds(parts: Sequence[tuple[float, Bounds]]) -> Bounds:
-    """Of several streams, by the rows of each."""
+def mean_bounds(parts: Sequence[tuple[float, WorkBounds]]) -> WorkBounds:
+    """The mean of the bounds of several streams, weighted by their rows."""
     weights = np.array([rows for rows, _ in parts]) / sum(rows for rows, _ in parts)
     each = np.array([list(asdict(bounds).values()) for _, bounds in parts])
-    return Bounds(*(weights @ each).tolist())
+    return WorkBounds(*(weights @ each).tolist())

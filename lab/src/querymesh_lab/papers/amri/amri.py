@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
-from querymesh_lab.papers.amri import amri_figures
-from querymesh_lab.papers.amri import why as amri_why
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import folder_with
+from querymesh_lab.papers.amri import amri_figures, comparison_causes
 from querymesh_lab.papers.amri.amri_charts import results_by_time
 from querymesh_lab.papers.amri.amri_figures import ADAPTING
-from querymesh_lab.papers.amri.amri_lab import figure_9c
-from querymesh_lab.papers.amri.index_race import Race
+from querymesh_lab.papers.amri.amri_lab import lab_course
+from querymesh_lab.papers.amri.index_race import IndexRace
+from querymesh_lab.papers.amri.index_rivals import FIGURE_8, FIGURE_10, settings, synthetic
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm import qm_lab as lab
-from querymesh_lab.papers.qm.qm import Reproduced
+from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
-Raced = tuple[Race, list[Result]]
+Raced = tuple[IndexRace, list[Result]]
 
 
 def figure_8(bench: Bench) -> Reproduced:
@@ -28,23 +26,24 @@ def figure_8(bench: Bench) -> Reproduced:
 
 
 def figure_9a(bench: Bench) -> Reproduced:
-    """9a: how many hash indices."""
+    """9a: by the number of hash indices."""
     return _drawn("9a", amri_figures.hash_counts(bench))
 
 
 def figure_9b(bench: Bench) -> Reproduced:
     """9b: AMRI against the others, synthetic streams."""
-    return _drawn("9b", amri_figures.against_others(bench))
+    on, paper = synthetic("all", bench.quick), settings(FIGURE_8, bench.quick)
+    return _drawn("9b", amri_figures.against_others(bench, "9b", on, paper, (1.75, 1.93)))
 
 
 def lab_data(bench: Bench) -> Reproduced:
     """9c: the Lab data; says so where it is not there."""
-    folder = data_folder()
-    if folder is None or not lab.available(folder):
-        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+    folder = folder_with(intel_lab.FILES)
+    if folder is None:
         claim = Claim("amri", "9c", "AMRI over fixed bitmap: results in a fixed time", 1.15)
-        return Reproduced([Result(claim, None, None, "no Lab data here")])
-    return _drawn("9c", figure_9c(bench, folder))
+        return Reproduced(without_data(bench, "Lab data", [claim]))
+    on, paper = lab_course(folder, bench.quick), settings(FIGURE_10, bench.quick)
+    return _drawn("9c", amri_figures.against_others(bench, "9c", on, paper, (1.15, 1.68)))
 
 
 def figure_10(bench: Bench) -> Reproduced:
@@ -61,14 +60,14 @@ def figure_10(bench: Bench) -> Reproduced:
 
 def why(bench: Bench) -> Reproduced:
     """Beyond the paper: what makes AMRI look at more rows."""
-    return Reproduced(amri_why.results(bench))
+    return Reproduced(comparison_causes.results(bench))
 
 
 def _drawn(figure: str, raced: Raced) -> Reproduced:
     return Reproduced(raced[1], [lambda: results_by_time(figure, raced[0])])
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "8": figure_8,
     "9a": figure_9a,
     "9b": figure_9b,

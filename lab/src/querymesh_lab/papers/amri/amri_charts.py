@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from querymesh_lab.bench.measure import CONTROL
-from querymesh_lab.papers.amri.index_race import Race
-from querymesh_lab.papers.qm.qm_charts import lines
+from querymesh_lab.drawing import lines
+from querymesh_lab.papers.amri.index_race import IndexRace
 
 POINTS = 100
 
 
-def results_by_time(figure: str, found: Race) -> dict[str, str]:
+def results_by_time(figure: str, found: IndexRace) -> dict[str, str]:
     """One line for each rival, of the last round; the control is left out."""
     values = []
     for name, runs in found.runs.items():

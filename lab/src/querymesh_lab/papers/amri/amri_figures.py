@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from querymesh.index.tune.indexing import Indexing
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.amri.index_race import Race, race
+from querymesh_lab.papers.amri.index_race import IndexCourse, IndexRace, race
 from querymesh_lab.papers.amri.index_rivals import (
     AMRI,
     EACH,
@@ -37,7 +38,7 @@ STATIC = (1, 3, 5)
 
 
 def produced(
-    found: Race, figure: str, one: str, other: str, paper: float | None, called: str = ""
+    found: IndexRace, figure: str, one: str, other: str, paper: float | None, called: str = ""
 ) -> list[Result]:
     """The paper's claim of results in a fixed time; and ours, which no machine changes, of stored
     rows looked at."""
@@ -53,7 +54,7 @@ def produced(
     ]
 
 
-def ours(found: Race, figure: str, one: str, other: str) -> list[Result]:
+def ours(found: IndexRace, figure: str, one: str, other: str) -> list[Result]:
     """The same of rivals that the paper does not have."""
     return [
         replace(row, claim=replace(row.claim, whose="project"))
@@ -61,7 +62,7 @@ def ours(found: Race, figure: str, one: str, other: str) -> list[Result]:
     ]
 
 
-def less_state(found: Race, figure: str, other: str) -> Result:
+def less_state(found: IndexRace, figure: str, other: str) -> Result:
     """State bytes of AMRI by those of a rival."""
     claim = Claim(
         "amri", figure, f"{AMRI} to {other}: state bytes", None, "×", "less", whose="project"
@@ -69,7 +70,7 @@ def less_state(found: Race, figure: str, other: str) -> Result:
     return Result(claim, found.state(AMRI, other), None, "", found.details())
 
 
-def assessments(bench: Bench) -> tuple[Race, list[Result]]:
+def assessments(bench: Bench) -> tuple[IndexRace, list[Result]]:
     """Figure 8a: ways to assess access patterns, against CDIA with the highest count."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, name, assessment=kind) for name, kind in ASSESSMENTS.items()]
@@ -81,7 +82,7 @@ def assessments(bench: Bench) -> tuple[Race, list[Result]]:
     )
 
 
-def schedules(bench: Bench) -> tuple[Race, list[Result]]:
+def schedules(bench: Bench) -> tuple[IndexRace, list[Result]]:
     """Figure 8b: schedules of tuning, against the hybrid one."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, name, schedule=name) for name in SCHEDULES]
@@ -93,7 +94,7 @@ def schedules(bench: Bench) -> tuple[Race, list[Result]]:
     )
 
 
-def migrations(bench: Bench) -> tuple[Race, list[Result]]:
+def migrations(bench: Bench) -> tuple[IndexRace, list[Result]]:
     """Figure 8c: ways to migrate stored tuples, against moving none."""
     paper = settings(FIGURE_8, bench.quick)
     others = [amri(paper, f"{name} migration", migration=name) for name in MIGRATIONS]
@@ -104,7 +105,7 @@ def migrations(bench: Bench) -> tuple[Race, list[Result]]:
     )
 
 
-def hash_counts(bench: Bench) -> tuple[Race, list[Result]]:
+def hash_counts(bench: Bench) -> tuple[IndexRace, list[Result]]:
     """9a: with more hash indices more results; the last is best."""
     paper = settings(FIGURE_8, bench.quick)
     counts = (1, 4, 7) if bench.quick else HASHES
@@ -114,17 +115,26 @@ def hash_counts(bench: Bench) -> tuple[Race, list[Result]]:
     return found, produced(found, "9a", names[-1], second, None, f"7 hash indices over {second}")
 
 
-def against_others(bench: Bench) -> tuple[Race, list[Result]]:
-    """9b: against the fixed bitmap and the best number of hash indices."""
-    paper = settings(FIGURE_8, bench.quick)
-    others = [hashes(paper, n) for n in _few_counts(bench)]
+def against_others(
+    bench: Bench, figure: str, on: IndexCourse, paper: Indexing, gains: tuple[float, float]
+) -> tuple[IndexRace, list[Result]]:
+    """9b and 9c: against the fixed bitmap and the best number of hash indices.
+
+    `gains` are what the paper has over each of the two.
+    """
+    counts = _few_counts(bench)
+    others = [hashes(paper, n) for n in counts]
     rivals = [fixed(), foreseen(), *others, each_pattern(), own(paper)]
-    found = race(bench, synthetic("all", bench.quick), [amri(paper), *rivals])
-    return found, against(found, "9b", [hash_name(n) for n in _few_counts(bench)], 1.75, 1.93)
+    found = race(bench, on, [amri(paper), *rivals])
+    return found, against(found, figure, [hash_name(n) for n in counts], *gains)
 
 
 def against(
-    found: Race, figure: str, counts: list[str], over_fixed: float | None, over_hash: float | None
+    found: IndexRace,
+    figure: str,
+    counts: list[str],
+    over_fixed: float | None,
+    over_hash: float | None,
 ) -> list[Result]:
     """AMRI against the fixed bitmap, the best hash configuration, and what we do by default."""
     best = found.best(counts)
@@ -136,7 +146,7 @@ def against(
     return [*rows, less_state(found, figure, best), less_state(found, figure, EACH)]
 
 
-def constant(bench: Bench) -> tuple[Race, list[Result]]:
+def constant(bench: Bench) -> tuple[IndexRace, list[Result]]:
     """10a: three static hash indices win; AMRI keeps up with one and with five."""
     paper = settings(FIGURE_10, bench.quick)
     static = [hashes(paper, n, adaptive=False) for n in STATIC]
@@ -146,7 +156,7 @@ def constant(bench: Bench) -> tuple[Race, list[Result]]:
     return found, rows + _all(produced(found, "10a", AMRI, each, None) for each in (one, five))
 
 
-def adapting(bench: Bench, name: str) -> tuple[Race, list[Result]]:
+def adapting(bench: Bench, name: str) -> tuple[IndexRace, list[Result]]:
     """10b to 10e: against the best number of adaptive hash indices."""
     paper = settings(FIGURE_10, bench.quick)
     counts = _few_counts(bench)
@@ -161,7 +171,7 @@ def adapting(bench: Bench, name: str) -> tuple[Race, list[Result]]:
 
 
 def trend(gains: dict[str, float]) -> Result:
-    """The gain with many paths by that with few."""
+    """The row that compares the gain with many paths to that with few."""
     claim = Claim(
         "amri", "10c-e", "gain over hash indices with many paths by that with few", 1.73 / 1.24
     )

@@ -1,7 +1,7 @@
 """Rivals of the AMRI experiments: the same join of the same streams, with other indices.
 
 Each starts with the indices that are best for the beginning of a training stream, which is run
-first and not counted (AMRI § 9.1), and goes the same ways (`amri_routes`), so that all make the
+first and not counted (AMRI § 9.1), and goes the same ways (`fixed_router`), so that all make the
 same search requests. A run ends with its stream, or when it has taken too many times what the
 training took. What two rivals produced in a fixed time is compared when the faster one was done::
 
@@ -30,8 +30,9 @@ from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.prices import IndexPrices
 from querymesh.index.tune.tuner import Load, Tuner
 from querymesh.query.join import JoinQuery
+from querymesh.runtime.join_step import JoinSteps
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.joins.core_run import Streams, forget, steps, take_step
+from querymesh_lab.bench.joins.core_run import Streams, steps, take_step
 from querymesh_lab.bench.measure import CONTROL, RivalsDisagreeError
 from querymesh_lab.papers.amri.fixed_router import by_orders
 
@@ -43,7 +44,7 @@ PRICES = IndexPrices(Prices(0.0008, 0.0008), 0.012, 0.010, 0.021, 0.043, 0.0046)
 
 
 @dataclass(frozen=True)
-class Contender:
+class IndexRival:
     """A way to index the states; `foreseen`, if it starts with what is best for all phases."""
 
     name: str
@@ -53,7 +54,7 @@ class Contender:
 
 
 @dataclass
-class Run:
+class IndexRun:
     """What one run did; after each step, `curve` has (processor seconds, results), `looked`
     (probes, comparisons), and `state_bytes` what all states together took. `index_bytes` is the
     most that their indices did."""
@@ -70,12 +71,12 @@ class Run:
 
     @property
     def cpu_seconds(self) -> float:
-        """When it was over."""
+        """Processor seconds of the whole run."""
         return self.curve[-1][0]
 
     @property
     def probes(self) -> int:
-        """How many search requests there were."""
+        """How many search requests the run made."""
         return self.looked[-1][0]
 
     def compared(self, steps: int | None = None) -> float:
@@ -84,12 +85,12 @@ class Run:
         return comparisons / max(probes, 1)
 
     def results_at(self, seconds: float) -> float:
-        """Results by then."""
+        """Results made in the first so many processor seconds."""
         times, results = zip(*self.curve, strict=True)
         return float(np.interp(seconds, times, results))
 
     def details(self) -> dict[str, Any]:
-        """What it did, for `--json`."""
+        """The figures of the run, as `--json` writes them."""
         return {
             "results": self.curve[-1][1],
             "cpu_seconds": round(self.cpu_seconds, 3),
@@ -105,7 +106,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Course:
+class IndexCourse:
     """A join and its streams, with the requests of the beginning of another stream like it, and
     those of the whole of that."""
 
@@ -117,15 +118,15 @@ class Course:
     whole: dict[str, Load]
     limit_seconds: float
 
-    def plans(self, contender: Contender) -> dict[str, IndexPlan]:
+    def plans(self, contender: IndexRival) -> dict[str, IndexPlan]:
         """The best indices for the training stream, of the contender's kind."""
         settings = replace(contender.settings, first=1, steps=1, assessment="sria")
         tuner = Tuner(contender.kind, attributes_of(self.join), settings, lambda: PRICES)
         tuner.see(self.whole if contender.foreseen else self.beginning)
         return tuner.plans
 
-    def run(self, contender: Contender) -> Run:
-        """Run a contender."""
+    def run(self, contender: IndexRival) -> IndexRun:
+        """Run one rival over the whole stream."""
         own = contender.settings
         tuner = Tuner(contender.kind, attributes_of(self.join), own, lambda: PRICES)
         for alias, plan in self.plans(contender).items():
@@ -136,15 +137,15 @@ class Course:
 
 def course(
     name: str, join: JoinQuery, training: Streams, streams: Streams, rows: int, first: int
-) -> Course:
+) -> IndexCourse:
     """Train, on the `first` tuples of each stream; and on all, which takes as long as it takes."""
     beginning = {alias: batch.slice(0, first) for alias, batch in training.items()}
     loads, _ = _trained(join, beginning, rows)
     whole, run = _trained(join, training, rows)
-    return Course(name, join, streams, rows, loads, whole, MOST_TIMES * run.cpu_seconds)
+    return IndexCourse(name, join, streams, rows, loads, whole, MOST_TIMES * run.cpu_seconds)
 
 
-def _trained(join: JoinQuery, streams: Streams, rows: int) -> tuple[dict[str, Load], Run]:
+def _trained(join: JoinQuery, streams: Streams, rows: int) -> tuple[dict[str, Load], IndexRun]:
     fabric = JoinFabric(join)
     run = _run(fabric, streams, rows, Tuner("hash", attributes_of(join)))
     loads = {}
@@ -157,16 +158,16 @@ def _trained(join: JoinQuery, streams: Streams, rows: int) -> tuple[dict[str, Lo
 
 def _run(
     fabric: JoinFabric, streams: Streams, rows: int, tuner: Tuner, limit: float = float("inf")
-) -> Run:
-    run, seconds = Run(), 0.0
-    routers = by_orders(fabric)
+) -> IndexRun:
+    run, seconds = IndexRun(), 0.0
     indices = Indices(fabric, tuner)
+    core = JoinSteps(fabric, by_orders(fabric), indices, tunes=True)
     for step in steps(fabric.join, streams, rows):
         if seconds > limit:
             run.complete = False
             break
         started = process_time()
-        horizon = take_step(fabric, routers, step, indices=indices)
+        horizon = take_step(core, step)
         seconds += process_time() - started
         results = sum(view.metrics.rows_out for view in fabric.views.values())
         run.curve.append((seconds, results))
@@ -176,7 +177,7 @@ def _run(
         run.state_bytes.append(sum(stem.nbytes for stem in stems))
         run.index_bytes = max(run.index_bytes, sum(stem.index_bytes for stem in stems))
         started = process_time()
-        forget(fabric, horizon)
+        core.forget(horizon)
         seconds += process_time() - started
     run.tuning_seconds, run.changes = tuner.seconds, len(tuner.changes)
     run.moved = indices.moved
@@ -184,11 +185,11 @@ def _run(
 
 
 @dataclass(frozen=True)
-class Race:
+class IndexRace:
     """The runs of some contenders, one each a round; the first ran twice, as the control."""
 
-    course: Course
-    runs: dict[str, list[Run]]
+    course: IndexCourse
+    runs: dict[str, list[IndexRun]]
 
     def ratio(self, one: str, other: str) -> float:
         """Results of one over those of another, when the faster of them was done."""
@@ -198,7 +199,7 @@ class Race:
 
     @property
     def a_a(self) -> float:
-        """The first one's ratio to itself."""
+        """The A/A control: the ratio of the first rival to itself."""
         return self.ratio(CONTROL, next(iter(self.runs)))
 
     def best(self, names: Sequence[str]) -> str:
@@ -215,43 +216,43 @@ class Race:
         a, b, steps = self._both(one, other)
         return max(a.state_bytes[: steps + 1]) / max(b.state_bytes[: steps + 1])
 
-    def _both(self, one: str, other: str) -> tuple[Run, Run, int]:
+    def _both(self, one: str, other: str) -> tuple[IndexRun, IndexRun, int]:
         a, b = self.runs[one][-1], self.runs[other][-1]
         return a, b, min(len(a.looked), len(b.looked)) - 1
 
     def details(self) -> dict[str, Any]:
-        """What every contender did."""
+        """The figures of every rival."""
         names = [name for name in self.runs if name != CONTROL]
         last = {name: self.runs[name][-1].details() for name in names}
         return {"streams": self.course.name, "rounds": len(self.runs[names[0]]), "rivals": last}
 
 
-def results_ratio(one: Run, other: Run) -> float:
+def results_ratio(one: IndexRun, other: IndexRun) -> float:
     """What one produced by what the other did, when the faster of them was done."""
     seconds = min(one.cpu_seconds, other.cpu_seconds)
     return max(one.results_at(seconds), 1.0) / max(other.results_at(seconds), 1.0)
 
 
-def race(bench: Bench, on: Course, contenders: Sequence[Contender]) -> Race:
+def race(bench: Bench, on: IndexCourse, contenders: Sequence[IndexRival]) -> IndexRace:
     """Run them in rounds, each round beginning with another; all must make the same requests."""
     control = replace(contenders[0], name=CONTROL)
     turns = [*contenders, control]
-    runs: dict[str, list[Run]] = {each.name: [] for each in turns}
+    runs: dict[str, list[IndexRun]] = {each.name: [] for each in turns}
     for number in range(bench.rounds(2, 1)):
         for each in turns[number:] + turns[:number]:
             gc.collect()
             runs[each.name].append(on.run(each))
             bench.log(f"  {on.name}, round {number + 1}: {_said(each.name, runs[each.name][-1])}")
     _same_requests(runs)
-    return Race(on, runs)
+    return IndexRace(on, runs)
 
 
-def _said(name: str, run: Run) -> str:
+def _said(name: str, run: IndexRun) -> str:
     cut = "" if run.complete else " (cut off)"
     return f"{name} {run.cpu_seconds:.2f} s{cut}, {run.compared():.1f} comparisons per probe"
 
 
-def _same_requests(runs: dict[str, list[Run]]) -> None:
+def _same_requests(runs: dict[str, list[IndexRun]]) -> None:
     whole = {name: of[-1] for name, of in runs.items() if of[-1].complete}
     seen = {(run.probes, run.curve[-1][1]) for run in whole.values()}
     if len(seen) > 1:

@@ -10,7 +10,7 @@ from querymesh.index.tune.indexing import Indexing
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query
-from querymesh_lab.papers.amri.index_race import Contender, Course, course
+from querymesh_lab.papers.amri.index_race import IndexCourse, IndexRival, course
 from querymesh_lab.papers.amri.phases import PAIRS, STREAMS, Fluctuation, levels
 
 AMRI, FIXED, EACH = "AMRI", "fixed bitmap", "a hash index for each pattern"
@@ -26,7 +26,7 @@ FLUCTUATIONS = {
     "average": Fluctuation(levels(("245103", "410325", "210453", "541320", "523401", "521304"))),
     "few": Fluctuation(levels(("534210", "451320", "310542", "412530", "351402", "213504"))),
 }
-"""By name; found with `amri_phases.search`. "all" is that of Figures 8 and 9."""
+"""By name; found with `phases.search`. "all" is that of Figures 8 and 9."""
 
 PATHS = {
     "all": (6, 6, 6, 6),
@@ -63,22 +63,24 @@ def sooner(paper: Indexing, by: int) -> Indexing:
 
 
 @cache
-def synthetic(name: str, quick: bool) -> Course:
+def synthetic(name: str, quick: bool) -> IndexCourse:
     """A course of the synthetic streams, trained on others of the same phases."""
     return shorter(name, QUICK if quick else 1, 100 if quick else STEP_ROWS)
 
 
-def shorter(name: str, by: int, rows: int, phases: int = 1) -> Course:
+def shorter(name: str, by: int, rows: int, phases: int = 1) -> IndexCourse:
     """The same with everything shorter by a factor, but phases longer by another one."""
-    how = FLUCTUATIONS[name]
-    how = replace(how, phase_tuples=phases * how.phase_tuples // by, window=how.window // by)
-    training, streams = (how.streams(TUPLES // by, seed) for seed in (1, 0))
-    join = complete_join(how.window)
+    shifting = FLUCTUATIONS[name]
+    shifting = replace(
+        shifting, phase_tuples=phases * shifting.phase_tuples // by, window=shifting.window // by
+    )
+    training, streams = (shifting.streams(TUPLES // by, seed) for seed in (1, 0))
+    join = complete_join(shifting.window)
     return course(f"{name} paths", join, training, streams, rows, TRAINED // by)
 
 
 def complete_join(window_us: int) -> JoinQuery:
-    """Each two of the streams share an attribute."""
+    """The join of the four streams, of which each two share an attribute."""
     ids = ", ".join(f"{stream}.id AS id_{stream}" for stream in STREAMS)
     ranges = ", ".join(f"{s.upper()} {s} [RANGE {window_us} MICROSECONDS]" for s in STREAMS)
     equal = " AND ".join(f"{pair[0]}.{pair} = {pair[1]}.{pair}" for pair in PAIRS)
@@ -87,35 +89,35 @@ def complete_join(window_us: int) -> JoinQuery:
     return bind_join(query(f"SELECT {ids} FROM {ranges} WHERE {equal}", time="ts"), schemas)
 
 
-def amri(paper: Indexing, name: str = AMRI, **other: Any) -> Contender:
-    """AMRI, the settings changed as told."""
-    return Contender(name, "amri", replace(paper, **other))
+def amri(paper: Indexing, name: str = AMRI, **other: Any) -> IndexRival:
+    """AMRI with these settings, changed as told."""
+    return IndexRival(name, "amri", replace(paper, **other))
 
 
-def fixed() -> Contender:
+def fixed() -> IndexRival:
     """A bit-address index that stays as it was trained."""
-    return Contender(FIXED, "bitmap", Indexing())
+    return IndexRival(FIXED, "bitmap", Indexing())
 
 
-def foreseen() -> Contender:
+def foreseen() -> IndexRival:
     """A bit-address index that stays, and is the best one for all phases together."""
-    return Contender(FORESEEN, "bitmap", Indexing(), foreseen=True)
+    return IndexRival(FORESEEN, "bitmap", Indexing(), foreseen=True)
 
 
-def exact(paper: Indexing) -> Contender:
+def exact(paper: Indexing) -> IndexRival:
     """AMRI that counts every pattern: those below θ as well."""
     return amri(paper, EXACT, assessment="sria")
 
 
-def own(paper: Indexing) -> Contender:
+def own(paper: Indexing) -> IndexRival:
     """AMRI as users get it, with the paper's windows."""
-    return Contender(OWN, "amri", Indexing(window=paper.window, every=paper.every))
+    return IndexRival(OWN, "amri", Indexing(window=paper.window, every=paper.every))
 
 
-def hashes(paper: Indexing, count: int, adaptive: bool = True) -> Contender:
+def hashes(paper: Indexing, count: int, adaptive: bool = True) -> IndexRival:
     """Hash indices for the most frequent access patterns, by exact counts, the rival's best."""
     exactly = replace(paper, hashes=count, adaptive=adaptive, assessment="sria")
-    return Contender(hash_name(count, adaptive), "hash", exactly)
+    return IndexRival(hash_name(count, adaptive), "hash", exactly)
 
 
 def hash_name(count: int, adaptive: bool = True) -> str:
@@ -123,6 +125,6 @@ def hash_name(count: int, adaptive: bool = True) -> str:
     return f"{count} {'adaptive' if adaptive else 'static'} hash"
 
 
-def each_pattern() -> Contender:
+def each_pattern() -> IndexRival:
     """What QueryMesh does unless told: a hash index for every pattern that is asked for."""
-    return Contender(EACH, "hash", Indexing())
+    return IndexRival(EACH, "hash", Indexing())

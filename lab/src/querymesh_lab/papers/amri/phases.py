@@ -29,7 +29,7 @@ PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")
 Phase = tuple[int, ...]
 """The level of each pair, 0 for the smallest domain."""
 
-Order = tuple[str, ...]
+ProbeOrder = tuple[str, ...]
 
 MARGIN = 1.1
 """The second best order makes at least so many times the tuples of the best one: else a router
@@ -53,7 +53,7 @@ class Fluctuation:
 
     @property
     def domains(self) -> list[int]:
-        """How many values an attribute has at each level, smallest first."""
+        """The number of values of an attribute, by level."""
         middle = self.mean * self.window**0.5
         return [round(middle * self.spread ** (level - 2.5)) for level in range(len(PAIRS))]
 
@@ -76,14 +76,14 @@ class Fluctuation:
             made[stream] = pa.RecordBatch.from_pydict(columns)
         return made
 
-    def tuples_made(self, stream: str, phase: int) -> dict[Order, float]:
+    def tuples_made(self, stream: str, phase: int) -> dict[ProbeOrder, float]:
         """By order, the intermediate tuples that an arrival in the middle of a phase makes."""
-        rows, held = zip(*self._held(phase), strict=True)
-        sizes = np.stack([self._sizes(each) for each in held])
+        rows, phases = zip(*self._window_fill(phase), strict=True)
+        sizes = np.stack([self._sizes(each) for each in phases])
         own = STREAMS.index(stream)
         one = np.array(rows)[:, None] / np.maximum(self._sizes(phase)[own], sizes[:, own])
-        met = 1 / np.maximum(sizes[:, None], sizes[None, :])
-        two = np.einsum("qx,ry,qrxy->xy", one, one, met)
+        agreeing = 1 / np.maximum(sizes[:, None], sizes[None, :])
+        two = np.einsum("qx,ry,qrxy->xy", one, one, agreeing)
         places = {order: [STREAMS.index(other) for other in order] for order in orders_of(stream)}
         return {
             order: float(one[:, first].sum() + two[first, second])
@@ -91,24 +91,24 @@ class Fluctuation:
         }
 
     def _sizes(self, phase: int) -> npt.NDArray[np.float64]:
-        """Domain sizes by stream and stream."""
+        """The domain size of the attribute that two streams share, as a matrix."""
         sizes = np.ones((len(STREAMS), len(STREAMS)))
         for pair in PAIRS:
             one, other = map(STREAMS.index, pair)
             sizes[one, other] = sizes[other, one] = self.domain(pair, phase)
         return sizes
 
-    def _held(self, phase: int) -> list[tuple[int, int]]:
+    def _window_fill(self, phase: int) -> list[tuple[int, int]]:
         """What a window holds in the middle of a phase: tuples, and the phase they came in."""
-        held: list[tuple[int, int]] = []
+        parts: list[tuple[int, int]] = []
         left, this = self.window, self.phase_tuples // 2
         while left > 0:
-            held.append((min(this, left), phase - len(held)))
+            parts.append((min(this, left), phase - len(parts)))
             left, this = left - this, self.phase_tuples
-        return held
+        return parts
 
-    def best_orders(self, stream: str) -> list[Order]:
-        """The best order of each phase."""
+    def best_orders(self, stream: str) -> list[ProbeOrder]:
+        """A stream's best order in each phase."""
         return [
             min((made := self.tuples_made(stream, phase)), key=made.__getitem__)
             for phase in range(len(self.phases))
@@ -128,8 +128,8 @@ class Fluctuation:
         )
 
 
-def orders_of(stream: str) -> list[Order]:
-    """The six orders of the other three."""
+def orders_of(stream: str) -> list[ProbeOrder]:
+    """The six orders in which a stream can probe the other three."""
     return list(permutations(other for other in STREAMS if other != stream))
 
 

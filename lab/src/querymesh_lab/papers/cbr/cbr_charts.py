@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from querymesh_lab.drawing import bars, lines, strips
 from querymesh_lab.papers.cbr.adapt_figures import Moment
-from querymesh_lab.papers.cbr.cost_figures import Dearer
+from querymesh_lab.papers.cbr.cost_figures import DearerPoint
 from querymesh_lab.papers.cbr.eddy_runs import KNOWS, LEARNS, LOTTERY, OWN, SBR
 from querymesh_lab.papers.cbr.random_claims import us_a_call
-from querymesh_lab.papers.cbr.random_selectivities import Streams
+from querymesh_lab.papers.cbr.random_selectivities import RandomStreams
 from querymesh_lab.papers.cbr.skew import DRAWN, SkewPoint
-from querymesh_lab.papers.qm.qm_charts import bars, lines, strips
 
 GAIN = "% improvement over SBR"
 CALLS, TIME = "routing calls", "execution time"
@@ -37,8 +37,8 @@ def skew(points: Sequence[SkewPoint]) -> dict[str, str]:
     return drawn
 
 
-def breakdown(found: Sequence[Streams]) -> dict[str, str]:
-    """Figure 5: what decided the routing calls, in percent."""
+def breakdown(found: Sequence[RandomStreams]) -> dict[str, str]:
+    """Figure 5: what routing calls went by, by the number of joins."""
     values = [
         {"joins": f"{streams.joins} joins", "went by": kind, "percent": percent}
         for streams in found
@@ -47,18 +47,18 @@ def breakdown(found: Sequence[Streams]) -> dict[str, str]:
     return {"figure-5": bars(values, "joins", "went by", "percent", "% of routing calls")}
 
 
-def by_joins(found: Sequence[Streams]) -> dict[str, str]:
-    """Figure 6: gains by the number of joins."""
+def by_joins(found: Sequence[RandomStreams]) -> dict[str, str]:
+    """Figure 6: improvement by the number of joins."""
     return {"figure-6": _gains([(s.joins, s) for s in found], "joins")}
 
 
-def by_aggregate(found: Sequence[Streams]) -> dict[str, str]:
-    """Figure 7: gains by the selectivity of all joins together."""
+def by_aggregate(found: Sequence[RandomStreams]) -> dict[str, str]:
+    """Figure 7: improvement by aggregate selectivity."""
     points = [(100 * (s.aggregate or 0), s) for s in found]
     return {"figure-7": _gains(points, "aggregate selectivity, %")}
 
 
-def _gains(points: Sequence[tuple[float, Streams]], across: str) -> str:
+def _gains(points: Sequence[tuple[float, RandomStreams]], across: str) -> str:
     values = [{"x": x, "what": CALLS, "gain": s.improvement(LOTTERY)} for x, s in points]
     values += [{"x": x, "what": TIME, "gain": s.time_gain} for x, s in points if s.timings]
     return lines(values, "x", "what", "gain", (across, GAIN), points=True)
@@ -79,8 +79,8 @@ def moments(found: Sequence[Moment]) -> dict[str, str]:
     }
 
 
-def dearer(found: Sequence[Dearer]) -> dict[str, str]:
-    """Figure 9: gains by what an operator costs."""
+def dearer(found: Sequence[DearerPoint]) -> dict[str, str]:
+    """Figure 9: improvement by what an operator costs."""
     values = [
         {"us": each.cost_us, "what": name, "gain": gain}
         for name, gains in (
@@ -93,8 +93,8 @@ def dearer(found: Sequence[Dearer]) -> dict[str, str]:
     return {"figure-9": lines(values, "us", "what", "gain", titles, points=True)}
 
 
-def overhead(found: Sequence[Streams]) -> dict[str, str]:
-    """Figure 10: where the time of a routed tuple goes."""
+def overhead(found: Sequence[RandomStreams]) -> dict[str, str]:
+    """Figure 10: the overhead of routing, by the number of joins."""
     values = [
         {"joins": f"{streams.joins} joins, {name}", "what": what, "us": us}
         for streams in found

@@ -22,8 +22,8 @@ from pyarrow import csv
 from querymesh.query.model import BoundQuery
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
-from querymesh_lab.papers.cbr.eddy_runs import Case
-from querymesh_lab.papers.qm.qm_lab import READINGS
+from querymesh_lab.bench.data.intel_lab import READINGS
+from querymesh_lab.papers.cbr.eddy_runs import EddyCase
 
 MEASURED = ("light", "temperature", "humidity", "voltage")
 KNOWN = ("sensor", "day", "hour", "minute", "second")
@@ -48,7 +48,7 @@ class Within:
         return pc.and_(pc.greater_equal(values, self.low), pc.less_equal(values, self.high))
 
 
-Bounds = Mapping[str, tuple[float, float]]
+ValueBounds = Mapping[str, tuple[float, float]]
 
 
 def readings(folder: Path) -> pa.RecordBatch:
@@ -77,7 +77,7 @@ def _part(texts: pa.ChunkedArray, first: int, end: int) -> pa.ChunkedArray:
     return pc.cast(pc.utf8_slice_codeunits(texts, first, end), pa.int64())
 
 
-def q1(batch: pa.RecordBatch, attributes: Sequence[str] = KNOWN) -> Case:
+def q1(batch: pa.RecordBatch, attributes: Sequence[str] = KNOWN) -> EddyCase:
     """SELECT * FROM sensors WHERE light > 500."""
     return _case(Q1, batch, {}, attributes)
 
@@ -96,9 +96,9 @@ def random_bounds(
 
 
 def q2(
-    batch: pa.RecordBatch, bounds: Bounds, cost_us: float | None = None,
+    batch: pa.RecordBatch, bounds: ValueBounds, cost_us: float | None = None,
     attributes: Sequence[str] = KNOWN,
-) -> Case:  # fmt: skip
+) -> EddyCase:  # fmt: skip
     """The measured attributes within bounds; with `cost_us`, filters that compute for so long."""
     if cost_us is None:
         conditions = [f"{name} BETWEEN {low} AND {high}" for name, (low, high) in bounds.items()]
@@ -115,7 +115,7 @@ def q2(
 
 def _case(
     text: str, batch: pa.RecordBatch, functions: Mapping[str, Predicate], attributes: Sequence[str]
-) -> Case:
+) -> EddyCase:
     bound = query(text, functions=dict(functions)).bind({"sensors": batch.schema})
     assert isinstance(bound, BoundQuery)
-    return Case(bound, batch, attributes, {}, {})
+    return EddyCase(bound, batch, attributes, {}, {})

@@ -19,14 +19,14 @@ from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.routing import Routing
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import CONTROL, Timing, interleave
-from querymesh_lab.papers.cbr.cbr_lab import Bounds, q1, q2, random_bounds
+from querymesh_lab.papers.cbr.cbr_lab import ValueBounds, q1, q2, random_bounds
 from querymesh_lab.papers.cbr.eddy_runs import (
     COUNTING,
     LEARNS,
     SBR,
     TIME_CHUNK,
     TIMING,
-    Case,
+    EddyCase,
     drawing,
     time,
 )
@@ -36,7 +36,7 @@ COSTS_US = (0.0, 100.0, 200.0, 300.0, 400.0, 500.0)
 MOMENTS = 8
 STRETCH = 250
 QUERY = 3
-"""The random query that is used, by its number among those of `cbr_adapt`."""
+"""The random query that is used, by its number among those of `adapt_figures`."""
 
 OVERHEAD_PERCENT = 5.0
 """How much more time than SBR we allow with operators as dear as the paper's: some 100 µs, since a
@@ -47,7 +47,7 @@ WORST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Dearer:
+class DearerPoint:
     """Times with operators that cost so much; calls a tuple of the timed stretches."""
 
     cost_us: float
@@ -65,8 +65,8 @@ class Dearer:
         return 100 * (1 - self.calls[LEARNS] / self.calls[SBR])
 
 
-def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[Dearer]:
-    """The same stretches of the stream for every cost."""
+def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[DearerPoint]:
+    """Measure the same stretches of the stream with operators of every cost."""
     batch = batch.slice(0, bench.rows(batch.num_rows, 12_000))
     bounds = random_bounds(batch, drawing(QUERY))
     states = _states(q2(batch, bounds, 0.0), bench.rounds(MOMENTS, 1))
@@ -75,11 +75,14 @@ def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[Dearer]:
     return [_dearer(bench, batch, bounds, cost, states, rows) for cost in costs]
 
 
-State = dict[str, tuple[Callable[[Case, Routing], EddyRouter], Any]]
-MAKERS: dict[str, Callable[[Case, Routing], EddyRouter]] = {SBR: Case.sbr, LEARNS: Case.learns}
+RouterStates = dict[str, tuple[Callable[[EddyCase, Routing], EddyRouter], Any]]
+MAKERS: dict[str, Callable[[EddyCase, Routing], EddyRouter]] = {
+    SBR: EddyCase.sbr,
+    LEARNS: EddyCase.learns,
+}
 
 
-def _states(case: Case, moments: int) -> list[tuple[int, dict[str, Any]]]:
+def _states(case: EddyCase, moments: int) -> list[tuple[int, dict[str, Any]]]:
     """What each rival knows at some moments, the beginning not among them."""
     places = np.linspace(0, case.batch.num_rows, moments + 2).astype(int)[1:-1].tolist()
     routers = {name: make(case, COUNTING) for name, make in MAKERS.items()}
@@ -95,9 +98,9 @@ def _states(case: Case, moments: int) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _dearer(
-    bench: Bench, batch: pa.RecordBatch, bounds: Bounds, cost_us: float,
+    bench: Bench, batch: pa.RecordBatch, bounds: ValueBounds, cost_us: float,
     states: Sequence[tuple[int, dict[str, Any]]], rows: int,
-) -> Dearer:  # fmt: skip
+) -> DearerPoint:  # fmt: skip
     case = q2(batch, bounds, cost_us)
     calls = {}
 
@@ -117,10 +120,10 @@ def _dearer(
 
     timing = interleave({name: goes_on(name) for name in MAKERS}, bench.rounds(3, 1))
     bench.log(f"  operators of {cost_us:g} µs: A/A {timing.a_a:.2f}")
-    return Dearer(cost_us, timing, calls)
+    return DearerPoint(cost_us, timing, calls)
 
 
-def results_9(found: Sequence[Dearer]) -> list[Result]:
+def results_9(found: Sequence[DearerPoint]) -> list[Result]:
     """The gain in time grows with the operators' cost; and our own target of overhead."""
     least, most = found[0], found[-1]
     details = {
@@ -142,7 +145,7 @@ def results_9(found: Sequence[Dearer]) -> list[Result]:
     return [*rows, _overhead(found)]
 
 
-def _overhead(found: Sequence[Dearer]) -> Result:
+def _overhead(found: Sequence[DearerPoint]) -> Result:
     """Time above SBR's with the cheapest operators that cost anything: 100 µs in a whole run."""
     least = next(each for each in found if each.cost_us > 0)
     name = f"Q2, operators of {least.cost_us:g} µs: more time than SBR"

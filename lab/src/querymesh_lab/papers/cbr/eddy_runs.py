@@ -28,7 +28,7 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.content import ContentRouter
-from querymesh.fabric.routers.content_oracle import KnownRouter
+from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.query.model import BoundQuery
@@ -42,7 +42,7 @@ CHUNK = 250
 """Tuples decided on the same estimates where calls are counted."""
 
 TIME_CHUNK = 1000
-"""The same where time is taken."""
+"""Tuples of a chunk where time is taken."""
 
 LOTTERY_ROWS = 5_000
 LOTTERY_CHUNK = 1000
@@ -65,7 +65,7 @@ FURTHER = replace(
     evidence=2.0,
     threshold=0.0,
 )
-"""Beyond the paper: what the rows of `cbr_further` say is worth having on."""
+"""Beyond the paper: what the rows of `further_settings` say is worth having on."""
 
 SBR, LOTTERY, LEARNS, KNOWS = "SBR", "SBR by lottery", "Content-Learns", "Content-Knows"
 OWN = "Content-Learns, settings beyond the paper's"
@@ -74,7 +74,7 @@ BETTER = "the better SBR"
 
 
 @dataclass(frozen=True)
-class Case:
+class EddyCase:
     """A query bound to its tables, a stream, and what CBR may look at.
 
     `orders` are those that Content-Knows is told, by value of the classifier attribute.
@@ -88,16 +88,16 @@ class Case:
     classifier: str = CLASSIFIER
 
     def sbr(self, routing: Routing) -> EddyRouter:
-        """A router by source alone, which does not look at content."""
+        """A router that decides by source alone (SBR)."""
         return EddyRouter(self.bound.operators, routing, seed=routing.seed)
 
     def learns(self, routing: Routing) -> ContentRouter:
-        """A router that learns which attributes to look at: the paper's Content-Learns."""
+        """A router that decides by content, which it learns."""
         return ContentRouter(self.bound.operators, routing, self.attributes, seed=routing.seed)
 
-    def knows(self) -> KnownRouter:
+    def knows(self) -> OracleRouter:
         """Content-Knows, a chunk of which is as large as the stream: it has nothing to learn."""
-        return KnownRouter(self.classifier, self.orders, next(iter(self.orders.values())))
+        return OracleRouter(self.classifier, self.orders, next(iter(self.orders.values())))
 
     def run(self, router: Router, first: int = 0, rows: int | None = None) -> Metrics:
         """A stretch of the stream, from its beginning to its end unless told."""
@@ -112,19 +112,19 @@ def drawing(*numbers: int) -> np.random.Generator:
     return np.random.default_rng((FRESH, *numbers))
 
 
-def star_case(star: StreamStar, rows: int, seed: int) -> Case:
-    """A stream of Stream-Star."""
+def star_case(star: StreamStar, rows: int, seed: int) -> EddyCase:
+    """The case of one stream of Stream-Star."""
     batch, _ = star.source(rows, FRESH + seed)
     dimensions = star.dimensions()
     schemas = {"S": batch.schema, **{name: d.schema for name, d in dimensions.items()}}
     bound = star.query().bind(schemas)
     assert isinstance(bound, BoundQuery)
     tables = make_tables(bound, dimensions)
-    return Case(bound, batch, ATTRIBUTES, tables, best_orders(star.selectivity))
+    return EddyCase(bound, batch, ATTRIBUTES, tables, best_orders(star.selectivity))
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedRun:
     """Routing calls a tuple on one stream, by rival; `late` from LEARNED_AFTER tuples on."""
 
     calls: Mapping[str, float]
@@ -142,8 +142,8 @@ class Counted:
         return 100 * (self.late[of] / self.late[KNOWS] - 1)
 
 
-def count(case: Case, routing: Routing = COUNTING) -> Counted:
-    """Every rival's routing calls on a stream."""
+def count(case: EddyCase, routing: Routing = COUNTING) -> CountedRun:
+    """Count every rival's routing calls on a stream."""
     rows = case.batch.num_rows
     split = min(LEARNED_AFTER, rows // 2)
     calls, late = {}, {}
@@ -164,10 +164,12 @@ def count(case: Case, routing: Routing = COUNTING) -> Counted:
     drawn = replace(routing, choice="lottery", chunk=LOTTERY_CHUNK)
     seen = min(LOTTERY_ROWS, rows)
     calls[LOTTERY] = case.run(case.sbr(drawn), 0, seen).routing_calls / seen
-    return Counted(calls, late, learned)
+    return CountedRun(calls, late, learned)
 
 
-def time(case: Case, rounds: int, routing: Routing = TIMING) -> tuple[Timing, dict[str, Metrics]]:
+def time(
+    case: EddyCase, rounds: int, routing: Routing = TIMING
+) -> tuple[Timing, dict[str, Metrics]]:
     """SBR and Content-Learns against each other, each from nothing learned; SBR runs twice."""
     last: dict[str, Metrics] = {}
 

@@ -1,4 +1,4 @@
-"""What CBR's Figures 5, 6, 7 and 10 claim, against what `cbr_random` measured."""
+"""What CBR's Figures 5, 6, 7 and 10 claim, against what `random_selectivities` measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from querymesh_lab.papers.cbr.eddy_runs import (
     SBR,
     TIME_CHUNK,
 )
-from querymesh_lab.papers.cbr.random_selectivities import WRONG, Streams
+from querymesh_lab.papers.cbr.random_selectivities import WRONG, RandomStreams
 from querymesh_lab.papers.claim import Claim, Result
 
 FIGURE_6 = {4: (21.2, 12.8), 6: (29.4, 18.8), 8: (35.1, 19.7)}
@@ -28,8 +28,8 @@ MOST_OVERHEAD = 5.0
 TIMED = f"keyed hashes, chunks of {TIME_CHUNK}"
 
 
-def figure_5(found: Sequence[Streams]) -> list[Result]:
-    """The wrong classifier is rarely used."""
+def figure_5(found: Sequence[RandomStreams]) -> list[Result]:
+    """Figure 5: the wrong classifier is rarely used."""
     rows = []
     for streams in found:
         name = f"{streams.joins} joins: routing calls by a wrong classifier"
@@ -38,7 +38,7 @@ def figure_5(found: Sequence[Streams]) -> list[Result]:
     return rows
 
 
-def figure_6(found: Sequence[Streams]) -> list[Result]:
+def figure_6(found: Sequence[RandomStreams]) -> list[Result]:
     """Calls and time by joins, and how near to Content-Knows."""
     rows = []
     for streams in found:
@@ -47,7 +47,7 @@ def figure_6(found: Sequence[Streams]) -> list[Result]:
     return [*rows, *above_knows(found)]
 
 
-def above_knows(found: Sequence[Streams]) -> list[Result]:
+def above_knows(found: Sequence[RandomStreams]) -> list[Result]:
     """Our own target: how near to Content-Knows, once there was time to learn."""
     rows = []
     for of in (LEARNS, OWN):
@@ -62,8 +62,8 @@ def above_knows(found: Sequence[Streams]) -> list[Result]:
     return rows
 
 
-def figure_7(found: Sequence[Streams]) -> list[Result]:
-    """Calls and time by aggregate selectivity."""
+def figure_7(found: Sequence[RandomStreams]) -> list[Result]:
+    """Figure 7: calls and time saved, by aggregate selectivity."""
     rows = []
     for streams in found:
         share = streams.aggregate or 0.0
@@ -73,7 +73,7 @@ def figure_7(found: Sequence[Streams]) -> list[Result]:
 
 
 def _gains(
-    figure: str, what: str, printed: tuple[float | None, float | None], streams: Streams
+    figure: str, what: str, printed: tuple[float | None, float | None], streams: RandomStreams
 ) -> list[Result]:
     rows = []
     for over, rival, of in (
@@ -92,8 +92,8 @@ def _gains(
     return rows
 
 
-def figure_10(found: Sequence[Streams]) -> list[Result]:
-    """What routing and learning take of the whole."""
+def figure_10(found: Sequence[RandomStreams]) -> list[Result]:
+    """Figure 10: the share of the time that routing and learning take."""
     rows = []
     for streams in found:
         for name in (SBR, LEARNS):
@@ -109,7 +109,7 @@ def figure_10(found: Sequence[Streams]) -> list[Result]:
     return rows
 
 
-def us_a_call(name: str, streams: Streams) -> dict[str, float]:
+def us_a_call(name: str, streams: RandomStreams) -> dict[str, float]:
     """Microseconds of routing and of learning for each routing call, as Figure 10 draws them."""
     of = [last[name] for last in streams.last]
     return {
@@ -119,11 +119,11 @@ def us_a_call(name: str, streams: Streams) -> dict[str, float]:
 
 
 def learning_seconds(metrics: Metrics) -> float:
-    """Updating statistics, sampling, and finding the best attributes."""
+    """Seconds of updating statistics, sampling, and finding the best attributes."""
     return metrics.learning_seconds + metrics.classify_seconds
 
 
 def percent(metrics: Metrics) -> float:
-    """Routing and learning, of the fabric's time."""
+    """The percentage of the fabric's time that routing and learning take."""
     spent = metrics.routing_seconds + learning_seconds(metrics)
     return 100 * spent / metrics.total_seconds

@@ -24,7 +24,7 @@ from querymesh_lab.papers.cbr.eddy_runs import (
     LOTTERY,
     OWN,
     SBR,
-    Counted,
+    CountedRun,
     count,
     drawing,
     mean_and_error,
@@ -45,12 +45,12 @@ RIGHT, WRONG, NONE = "right classifier", "wrong classifier", "no classifier"
 
 
 @dataclass
-class Streams:
+class RandomStreams:
     """Several streams of one kind, counted; some of them timed."""
 
     joins: int
     aggregate: float | None = None
-    counted: list[Counted] = field(default_factory=list)
+    counted: list[CountedRun] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     plain_timings: list[Timing] = field(default_factory=list)
     last: list[dict[str, Metrics]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Streams:
         return [each.improvement(of, over) for each in self.counted]
 
     def improvement(self, over: str, of: str = LEARNS) -> float:
-        """The same on average."""
+        """Percent fewer routing calls than SBR, on average over the streams."""
         return statistics.fmean(self.improvements(over, of))
 
     @property
@@ -72,12 +72,12 @@ class Streams:
 
     @property
     def plain_time_gain(self) -> float:
-        """The same with integer keys."""
+        """Percent less time than SBR with integer keys."""
         return statistics.fmean(time_gain(timing) for timing in self.plain_timings)
 
     @property
     def a_a(self) -> float:
-        """SBR's time to SBR's."""
+        """The A/A control: SBR's time over SBR's own."""
         return statistics.fmean(timing.a_a for timing in self.timings)
 
     def above_knows(self, of: str = LEARNS) -> float:
@@ -94,7 +94,7 @@ class Streams:
         return {kind: 100 * found[kind] / whole for kind in (RIGHT, WRONG, NONE, PROFILING)}
 
     def details(self) -> dict[str, object]:
-        """Everything known of them."""
+        """The figures of these streams, as `--json` writes them."""
         passed = [each.learned.rows_out / each.learned.rows_in for each in self.counted]
         return {
             "joins": self.joins,
@@ -125,22 +125,22 @@ def kind_of(went_by: str) -> str:
     return PROFILING if went_by == PROFILING else NO_PAIR
 
 
-def measure(bench: Bench) -> list[Streams]:
-    """Figures 5, 6 and 10: by joins."""
+def measure(bench: Bench) -> list[RandomStreams]:
+    """Measure what Figures 5, 6 and 10 show, by the number of joins."""
     numbers = (4,) if bench.quick else JOINS
     return [_streams(bench, joins, None, bench.rounds(STREAMS, 1)) for joins in numbers]
 
 
-def by_aggregate(bench: Bench) -> list[Streams]:
+def by_aggregate(bench: Bench) -> list[RandomStreams]:
     """Figure 7: by the share of tuples that pass everything."""
     joins, shares = (4, (0.05, 0.35)) if bench.quick else (AGGREGATE_JOINS, AGGREGATES)
     count_of = bench.rounds(AGGREGATE_STREAMS, 1)
     return [_streams(bench, joins, share, count_of) for share in shares]
 
 
-def _streams(bench: Bench, joins: int, aggregate: float | None, number: int) -> Streams:
+def _streams(bench: Bench, joins: int, aggregate: float | None, number: int) -> RandomStreams:
     rows, rounds = bench.rows(ROWS, 6_000), bench.rounds(3, 1)
-    found = Streams(joins, aggregate)
+    found = RandomStreams(joins, aggregate)
     for seed in range(number):
         rng = drawing(joins, round(100 * (aggregate or 0)), seed)
         matrix = random_selectivities(joins, rng, aggregate)

@@ -20,7 +20,7 @@ from querymesh_lab.papers.cbr.eddy_runs import (
     MOST_ABOVE_KNOWS,
     OWN,
     TIME_CHUNK,
-    Counted,
+    CountedRun,
     count,
     mean_and_error,
     star_case,
@@ -46,7 +46,7 @@ class SkewPoint:
 
     joins: int
     a: float
-    counted: tuple[Counted, ...]
+    counted: tuple[CountedRun, ...]
     time_gain: float | None = None
     plain_time_gain: float | None = None
     a_a: float | None = None
@@ -70,7 +70,7 @@ class SkewPoint:
         return statistics.fmean(each.above_knows(of) for each in self.counted)
 
     def details(self) -> dict[str, object]:
-        """Everything known of the point."""
+        """The figures of the point, as `--json` writes them."""
         calls = {
             name: round(statistics.fmean(each.calls[name] for each in self.counted), 4)
             for name in self.counted[0].calls
@@ -92,7 +92,7 @@ class SkewPoint:
 
 
 def measure(bench: Bench) -> list[SkewPoint]:
-    """Every point; in a quick run only the ends."""
+    """Measure every point; in a quick run only the ends."""
     rows = bench.rows(ROWS, 6_000)
     points = []
     for joins in (2, 4) if bench.quick else JOINS:

@@ -7,59 +7,56 @@ from pathlib import Path
 
 from querymesh.arrays import Floats
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
+from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.om import om_data
 from querymesh_lab.papers.om.om_data import (
     QUICK_ROUNDS,
     ROUNDS,
     STRETCHES,
-    Alone,
     Conversations,
-    Course,
+    HostCourse,
+    IndependentHosts,
     course,
     stretch,
 )
-from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, Followed
+from querymesh_lab.papers.om.round_runs import SINGLE, STREAMS, RoundsFollowed
+from querymesh_lab.papers.reproduced import without_data
 
 TRIPLES = ((0, 1, 2), (3, 4, 5))
 """Which stretches of the trace stand for TCP, UDP and SF."""
 
-Filter = Callable[[Floats], Floats]
+RateFilter = Callable[[Floats], Floats]
 
 
 def as_it_came(of_trace: Floats) -> Floats:
-    """The rates unchanged, where no filter is wanted."""
+    """The rates of the trace as they are."""
     return of_trace
 
 
 def trace_folder() -> Path | None:
     """Where the trace lies, if it is there."""
-    folder = data_folder()
-    return folder if om_data.available(folder) else None
+    return folder_with(om_data.FILES)
 
 
 def rounds(bench: Bench) -> int:
-    """How many rounds are run: ten minutes of seconds; a quick run has fewer."""
+    """How many rounds a course has: ten minutes, fewer in a quick run."""
     return bench.rounds(ROUNDS, QUICK_ROUNDS)
 
 
 def no_trace(bench: Bench, figure: str, claims: Iterable[str]) -> list[Result]:
-    """Rows that say so."""
-    bench.log(f"  skipped: no DEC-PKT trace here; {DATA}=folder says where it is")
-    return [
-        Result(Claim("om", figure, claim, None, "%"), None, None, "no DEC-PKT trace here")
-        for claim in claims
-    ]
+    """Rows without a value, for claims that need the trace where it is not here."""
+    stated = [Claim("om", figure, claim, None, "%") for claim in claims]
+    return without_data(bench, "DEC-PKT trace", stated)
 
 
 def single_courses(
     bench: Bench,
     folder: Path,
-    filtered: Filter = as_it_came,
-    talk: Conversations | Alone | None = None,
+    filtered: RateFilter = as_it_came,
+    talk: Conversations | IndependentHosts | None = None,
     stretches: int = STRETCHES,
-) -> list[Course]:
+) -> list[HostCourse]:
     """Each of some stretches as the one stream of Q1; a quick run has the first."""
     rates = filtered(om_data.rates(folder))
     return [
@@ -71,10 +68,10 @@ def single_courses(
 def join_courses(
     bench: Bench,
     folder: Path,
-    filtered: Filter = as_it_came,
-    talk: Conversations | Alone | None = None,
+    filtered: RateFilter = as_it_came,
+    talk: Conversations | IndependentHosts | None = None,
     faster: Sequence[float] = (1.0, 1.0, 1.0),
-) -> list[Course]:
+) -> list[HostCourse]:
     """Three stretches as the streams of Q2, some of them `faster`; a quick run has the first three.
 
     Hosts are drawn each alone unless told, so that join selectivities stay (§ 4.4.2).
@@ -86,11 +83,11 @@ def join_courses(
             stream: stretch(rates, number, rounds(bench)) * times
             for stream, number, times in zip(STREAMS, numbers, faster, strict=True)
         }
-        found.append(course(arrivals, talk or Alone(), seed))
+        found.append(course(arrivals, talk or IndependentHosts(), seed))
     return found
 
 
-def mean_details(found: Sequence[Followed]) -> dict[str, float]:
-    """The means over several runs."""
+def mean_details(found: Sequence[RoundsFollowed]) -> dict[str, float]:
+    """The mean of each figure over several runs."""
     each = [one.details() for one in found]
     return {name: sum(one[name] for one in each) / len(each) for name in each[0]}

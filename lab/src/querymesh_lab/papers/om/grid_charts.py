@@ -1,4 +1,4 @@
-"""Beyond the paper: charts split along plan borders (`chart_grid`) against its equal regions.
+"""Beyond the paper: charts split along plan borders (`AdaptiveChart`) against its equal regions.
 
 Fidelity is that of the chart alone, at points all over it: what the estimates are worth is another
 matter. Counted are regions, bytes and the points at which all plans had to be costed.
@@ -28,8 +28,8 @@ QUICK = {1: (8, 64), 3: (8, 16), 4: (8,)}
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What one chart is and costs, and how often its plan is the best."""
+class MeasuredChart:
+    """What one chart is worth and what it takes."""
 
     query: str
     kind: str
@@ -40,7 +40,7 @@ class Drawn:
     costed: int
 
 
-def measure(bench: Bench) -> list[Drawn]:
+def measure(bench: Bench) -> list[MeasuredChart]:
     """Charts of Q1 and Q2, and of a join of four streams, by both divisions of space."""
     found = []
     for streams, asked in (QUICK if bench.quick else FINEST).items():
@@ -72,12 +72,12 @@ def _asked(streams: int) -> tuple[tuple[Dimension, ...], Costing]:
 
 def _drawn(
     query: str, kind: str, k: int, chart: Chart, costing: Costing, points: Floats
-) -> Drawn:  # fmt: skip
+) -> MeasuredChart:  # fmt: skip
     right = 100 * fidelity(chart, costing, points)
-    return Drawn(query, kind, k, right, chart.regions, chart.memory_bytes, chart.costed)
+    return MeasuredChart(query, kind, k, right, chart.regions, chart.memory_bytes, chart.costed)
 
 
-def results(found: list[Drawn]) -> list[Result]:
+def results(found: list[MeasuredChart]) -> list[Result]:
     """The finest charts of each query, and what the paper's k = 10 would need."""
     rows = []
     for query in dict.fromkeys(each.query for each in found):

@@ -15,9 +15,9 @@ from typing import Any
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.om.courses import as_it_came, join_courses, mean_details, rounds
-from querymesh_lab.papers.om.om_data import Conversations, Course, scaled, smoothed, urnd
+from querymesh_lab.papers.om.om_data import Conversations, HostCourse, scaled, smoothed, urnd
 from querymesh_lab.papers.om.round_runs import STREAMS, follow, q2
-from querymesh_lab.papers.om.single_figures import ANY_PLAN, VARIATIONS, Point, claim
+from querymesh_lab.papers.om.single_figures import ANY_PLAN, VARIATIONS, FidelityPoint, claim
 
 JOINED = partial(claim, neutral=100 / 3)
 SECONDS = (1, 2, 5, 10, 30, 60)
@@ -39,7 +39,7 @@ SPEED = (
 )
 
 
-def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
+def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by how erratic the rates are, by both filters."""
     points = []
     for variation in VARIATIONS[:: 4 if bench.quick else 1]:
@@ -82,11 +82,11 @@ def figure_4a(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     ], points  # fmt: skip
 
 
-def _as_came(points: Sequence[Point]) -> dict[str, float]:
+def _as_came(points: Sequence[FidelityPoint]) -> dict[str, float]:
     return next(each.details for each in points if each.series == "smoothed" and each.at == 1)
 
 
-def figure_4b(bench: Bench, folder: Path | None) -> tuple[list[Result], list[Point]]:
+def figure_4b(bench: Bench, folder: Path | None) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by k: the trace, smoothed and as it came, and URND; without a trace, URND alone."""
     series = {"URND": [urnd(STREAMS, rounds(bench), seed) for seed in range(2)]}
     if folder is not None:
@@ -129,22 +129,22 @@ def figure_joins(bench: Bench, folder: Path) -> list[Result]:
         threshold: mean_details([follow(q2(each), each, threshold=threshold) for each in courses])
         for threshold in (*THRESHOLDS, NEVER)
     }
-    told = {("never" if each == NEVER else str(each)): found[each] for each in found}
+    by_threshold = {("never" if each == NEVER else str(each)): found[each] for each in found}
     usual, never = found[0.25], found[NEVER]
     asked = Claim("om", "4.3", "Q2: rounds whose λ-λ chart is built anew, threshold 0.25", None,
                   "%", "less", 100.0, "project")  # fmt: skip
     return [
         Result(JOINED("4.3", "Q2, hosts come and go: fidelity, threshold 0.25", None,
-                      whose="project"), usual["fidelity"], None, "", told),
+                      whose="project"), usual["fidelity"], None, "", by_threshold),
         Result(JOINED("4.3", "Q2, hosts come and go: points above never estimating anew", None,
                       neutral=0.0, whose="project"),
-               usual["fidelity"] - never["fidelity"], None, "", told),
+               usual["fidelity"] - never["fidelity"], None, "", by_threshold),
         Result(JOINED("4.3", "Q2, hosts come and go: points gained by threshold 0.1", None,
                       neutral=0.0, whose="project"),
-               found[0.1]["fidelity"] - usual["fidelity"], None, "", told),
-        Result(asked, 100 * usual["charts built anew"] / usual["rounds"], None, "", told),
+               found[0.1]["fidelity"] - usual["fidelity"], None, "", by_threshold),
+        Result(asked, 100 * usual["charts built anew"] / usual["rounds"], None, "", by_threshold),
     ]  # fmt: skip
 
 
-def _point(series: str, at: float, courses: Sequence[Course], k: int = 10) -> Point:
-    return Point(series, at, mean_details([follow(q2(each, k), each) for each in courses]))
+def _point(series: str, at: float, courses: Sequence[HostCourse], k: int = 10) -> FidelityPoint:
+    return FidelityPoint(series, at, mean_details([follow(q2(each, k), each) for each in courses]))

@@ -12,13 +12,13 @@ from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Result
 from querymesh_lab.papers.om.courses import join_courses, rounds, single_courses
-from querymesh_lab.papers.om.om_data import HOST, HOSTS, Conversations, Course
+from querymesh_lab.papers.om.om_data import HOST, HOSTS, Conversations, HostCourse
 from querymesh_lab.papers.om.round_runs import KEEPS, SINGLE, follow, q1, q2
-from querymesh_lab.papers.om.single_figures import Point, claim
+from querymesh_lab.papers.om.single_figures import FidelityPoint, claim
 
 BACK = ((1, 0.0), (3, 0.0), (10, 0.0), (30, 0.0), (100, 0.0), (10, 0.1), (10, 0.5), (10, 1.0),
         (100, 0.1), (100, 0.5))  # fmt: skip
-"""d and a."""
+"""The pairs of d (rounds looked back) and a (decay) that are tried."""
 
 LASTING_S = (2, 5, 10, 30, 60, 240)
 PERIODS = (2, 4, 6, 10, 20, 40, 100)
@@ -31,7 +31,7 @@ BELOW = (
 )
 
 
-def swinging(period: int, count: int, size: int = 500) -> Course:
+def swinging(period: int, count: int, size: int = 500) -> HostCourse:
     """A stream without noise: the share of host 2 is a quarter above what π keeps for half of the
     period, and a quarter below for the other half."""
     shares = [KEEPS + (0.25 if at % period < period / 2 else -0.25) for at in range(count)]
@@ -41,10 +41,10 @@ def swinging(period: int, count: int, size: int = 500) -> Course:
         found[: round(share * size)] = HOST
         hosts.append(found)
     # One tuple more or less, so that λ has a range.
-    return Course({SINGLE: [each[: size - at % 2] for at, each in enumerate(hosts)]})
+    return HostCourse({SINGLE: [each[: size - at % 2] for at, each in enumerate(hosts)]})
 
 
-def back(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
+def back(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by d and a, of Q1 and of Q2 as they came."""
     asked = BACK[:: 3 if bench.quick else 1]
     if (DEFAULT_ROUNDS, DEFAULT_DECAY) not in asked:
@@ -57,7 +57,7 @@ def back(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
         for d, decay in asked:
             found = [follow(query(each, K), each, d, decay).fidelity for each in courses]
             details = {"d": d, "a": decay, "fidelity": sum(found) / len(found)}
-            points.append(Point(name, d, details))
+            points.append(FidelityPoint(name, d, details))
     results = []
     for name in ("Q1", "Q2"):
         mine = [point.details for point in points if point.series == name]
@@ -75,12 +75,12 @@ def back(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     return results, points
 
 
-def drift(bench: Bench, folder: Path | None) -> tuple[list[Result], list[Point]]:
+def drift(bench: Bench, folder: Path | None) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity of Q1 by how long conversations last, and by the period of a swing."""
     points = []
     for period in PERIODS[:: 3 if bench.quick else 1]:
         course = swinging(period, rounds(bench))
-        points.append(Point("swing, period in rounds", period, _details(course)))
+        points.append(FidelityPoint("swing, period in rounds", period, _details(course)))
     if folder is not None:
         for lasting in LASTING_S[:: 5 if bench.quick else 1]:
             courses = single_courses(
@@ -88,7 +88,7 @@ def drift(bench: Bench, folder: Path | None) -> tuple[list[Result], list[Point]]
             )
             each = [_details(course) for course in courses]
             mean = {name: sum(one[name] for one in each) / len(each) for name in each[0]}
-            points.append(Point("conversations, seconds", lasting, mean))
+            points.append(FidelityPoint("conversations, seconds", lasting, mean))
     details = {"points": [vars(point) for point in points]}
     swings = [point for point in points if point.series.startswith("swing")]
 
@@ -113,7 +113,7 @@ def drift(bench: Bench, folder: Path | None) -> tuple[list[Result], list[Point]]
     return results, points
 
 
-def _details(course: Course) -> dict[str, float]:
+def _details(course: HostCourse) -> dict[str, float]:
     query = q1(course, K)
     usual = follow(query, course)
     return {

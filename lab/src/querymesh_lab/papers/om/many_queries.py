@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from querymesh.optimize.chart.fair_rounds import FairRounds, Turn
-from querymesh.optimize.chart.query_charts import Chosen
+from querymesh.optimize.chart.query_charts import ChosenPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result, Sense
 from querymesh_lab.papers.om import om_data
-from querymesh_lab.papers.om.courses import Filter, as_it_came, mean_details, rounds
+from querymesh_lab.papers.om.courses import RateFilter, as_it_came, mean_details, rounds
 from querymesh_lab.papers.om.join_figures import SMOOTH_S
 from querymesh_lab.papers.om.om_data import (
     HOST,
     HOSTS,
-    Alone,
     Conversations,
+    IndependentHosts,
     course,
     smoothed,
     stretch,
@@ -35,7 +35,7 @@ from querymesh_lab.papers.om.round_runs import (
     PROJECTION_TPR,
     SINGLE,
     STREAMS,
-    Follower,
+    QueryFollower,
     q1,
     q2,
 )
@@ -51,15 +51,15 @@ IN_TURN = (
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedQueries:
     """Ten queries after their rounds."""
 
-    followers: dict[str, Follower]
+    followers: dict[str, QueryFollower]
     turns: list[Turn]
     queue: FairRounds
 
     def fidelity(self, kind: str) -> dict[str, float]:
-        """The means of one kind of query."""
+        """The mean figures of the queries of one kind."""
         mine = [each for name, each in self.followers.items() if name.startswith(kind)]
         return mean_details([each.followed() for each in mine])
 
@@ -80,7 +80,7 @@ class Served:
         )
 
 
-def queries(bench: Bench, folder: Path, filtered: Filter) -> dict[str, Follower]:
+def queries(bench: Bench, folder: Path, filtered: RateFilter) -> dict[str, QueryFollower]:
     """Q1 with 1 to 5 of 6 columns, each on its own stretch, and Q2 on five triples of them."""
     rates = filtered(om_data.rates(folder))
     found = {}
@@ -88,16 +88,16 @@ def queries(bench: Bench, folder: Path, filtered: Filter) -> dict[str, Follower]
         arrivals = {SINGLE: stretch(rates, number, rounds(bench))}
         mine = course(arrivals, Conversations(), number)
         query = q1(mine, keeps=(number + 1) / COLUMNS)
-        found[f"single {number + 1}"] = Follower(query, mine)
+        found[f"single {number + 1}"] = QueryFollower(query, mine)
     for number, triple in enumerate(JOINED):
         parts = (stretch(rates, each, rounds(bench)) for each in triple)
-        mine = course(dict(zip(STREAMS, parts, strict=True)), Alone(), number)
-        found[f"join {number + 1}"] = Follower(q2(mine), mine)
+        mine = course(dict(zip(STREAMS, parts, strict=True)), IndependentHosts(), number)
+        found[f"join {number + 1}"] = QueryFollower(q2(mine), mine)
     return found
 
 
-def serve(followers: dict[str, Follower]) -> Served:
-    """All rounds of all queries."""
+def serve(followers: dict[str, QueryFollower]) -> ServedQueries:
+    """Serve all rounds of all queries in turn."""
     queue = FairRounds()
     for name in followers:
         queue.register(name)
@@ -109,10 +109,10 @@ def serve(followers: dict[str, Follower]) -> Served:
         return seconds(follower, chosen, at) * (TIMES if name == HEAVY else 1.0)
 
     count = sum(each.course.rounds for each in followers.values())
-    return Served(followers, list(queue.turns(one, count)), queue)
+    return ServedQueries(followers, list(queue.turns(one, count)), queue)
 
 
-def seconds(follower: Follower, chosen: Chosen, at: int) -> float:
+def seconds(follower: QueryFollower, chosen: ChosenPlan, at: int) -> float:
     """How long a round's tuples take in all operators of the plan."""
     hosts = follower.course.hosts
     if len(chosen.order) == 1:

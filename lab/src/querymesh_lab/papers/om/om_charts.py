@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from querymesh.report.charts.chart_svg import Visit, regions_svg
 from querymesh.report.text.chart_text import stream_plan_text
-from querymesh_lab.papers.om.grid_charts import Drawn
-from querymesh_lab.papers.om.round_runs import Followed
-from querymesh_lab.papers.om.single_figures import Point
-from querymesh_lab.papers.qm.qm_charts import lines
+from querymesh_lab.drawing import lines
+from querymesh_lab.papers.om.grid_charts import MeasuredChart
+from querymesh_lab.papers.om.round_runs import RoundsFollowed
+from querymesh_lab.papers.om.single_figures import FidelityPoint
 
 FIDELITY = "fidelity, %"
 DRAWN = 100
@@ -19,7 +19,7 @@ DRAWN = 100
 RIVALS = {"fidelity": "OM", "RAND": "RAND", "RATE": "RATE"}
 
 
-def by_time(found: Sequence[Followed]) -> dict[str, str]:
+def by_time(found: Sequence[RoundsFollowed]) -> dict[str, str]:
     """Figure 3a, a line for each stretch."""
     values = [
         {"seconds": 100 * (at + 1), "stretch": f"stretch {number}", "fidelity": value}
@@ -31,7 +31,7 @@ def by_time(found: Sequence[Followed]) -> dict[str, str]:
     return {"figure-3a": lines(values, "seconds", "stretch", "fidelity", titles, points=True)}
 
 
-def sel_lambda(followed: Followed) -> dict[str, str]:
+def sel_lambda(followed: RoundsFollowed) -> dict[str, str]:
     """Q1's sel-λ chart, its regions by plan, with the path that the estimates took at first."""
     assert followed.chart is not None
     chosen = followed.chosen[:DRAWN].tolist()
@@ -46,7 +46,7 @@ def sel_lambda(followed: Followed) -> dict[str, str]:
     return {"figure-3a-chart": drawn}
 
 
-def by_filter(figure: str, points: Sequence[Point]) -> dict[str, str]:
+def by_filter(figure: str, points: Sequence[FidelityPoint]) -> dict[str, str]:
     """Figures 3b and 4a, a drawing for each filter."""
     drawn = {}
     for series, title in (
@@ -65,7 +65,7 @@ def by_filter(figure: str, points: Sequence[Point]) -> dict[str, str]:
     return drawn
 
 
-def by_partitions(figure: str, points: Sequence[Point]) -> dict[str, str]:
+def by_partitions(figure: str, points: Sequence[FidelityPoint]) -> dict[str, str]:
     """Figures 3c and 4b; with the chart read at what came, and no chart at all."""
     values = []
     for point in points:
@@ -80,7 +80,7 @@ def by_partitions(figure: str, points: Sequence[Point]) -> dict[str, str]:
     return {f"figure-{figure}": lines(values, "k", "of", "fidelity", titles, points=True)}
 
 
-def drift(points: Sequence[Point]) -> dict[str, str]:
+def drift(points: Sequence[FidelityPoint]) -> dict[str, str]:
     """Fidelity by how fast the selectivity changes, a drawing for each way of changing."""
     drawn = {}
     for series in dict.fromkeys(point.series for point in points):
@@ -99,7 +99,7 @@ def drift(points: Sequence[Point]) -> dict[str, str]:
     return drawn
 
 
-def grid(found: Sequence[Drawn]) -> dict[str, str]:
+def grid(found: Sequence[MeasuredChart]) -> dict[str, str]:
     """Fidelity by regions, on a scale where ten times as many are one step."""
     drawn = {}
     for query in dict.fromkeys(each.query for each in found):

@@ -8,7 +8,8 @@ A round is a second (WINDOW [1]), ten minutes are 600 rounds.
 packets in the long run, 99 others the rest by Zipf's law. Packets belong to conversations: a dozen
 are going on at a time, equally busy, each ends after a minute on average and another host follows.
 So the share of host 2 moves slowly, and a round shows it with the noise of a few hundred packets.
-`Alone` has each packet's host drawn by itself instead: shares, and join selectivities, then stay.
+`IndependentHosts` has each packet's host drawn by itself instead: shares, and join selectivities,
+then stay.
 
 **REAL**, "a filtering step to generate datasets with different coefficients of variation", is not
 described further. Two filters do that: `scaled` makes each second's deviation from the mean larger
@@ -33,6 +34,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.stats.round_estimates import round_numbers
 
 GAPS = "traces/dec-pkt-1-udp.interarrivals.txt.gz"
+FILES = (GAPS,)
 STRETCHES = 6
 WINDOW_S = 1.0
 ROUNDS = 600
@@ -42,11 +44,6 @@ HOSTS = 100
 SHARE = 1 / 3
 SLOWEST, FASTEST = 500, 1000
 """URND's; the paper has "arrival rate ≥ 500 tuples per second"."""
-
-
-def available(folder: Path | None) -> bool:
-    """Whether the gaps are there."""
-    return folder is not None and (folder / GAPS).is_file()
 
 
 @cache
@@ -89,7 +86,7 @@ def smoothed(of_trace: Floats, seconds: int) -> Floats:
 
 
 def variation_of(some: Floats) -> float:
-    """The coefficient of variation."""
+    """The coefficient of variation of some rates."""
     return float(some.std() / some.mean())
 
 
@@ -104,7 +101,7 @@ def popularity() -> Floats:
 
 @dataclass(frozen=True)
 class Conversations:
-    """So many at a time, each of so many seconds on average."""
+    """Hosts drawn by conversation: so many at a time, each of so many seconds on average."""
 
     active: int = 12
     lasting_s: float = 60.0
@@ -123,8 +120,8 @@ class Conversations:
 
 
 @dataclass(frozen=True)
-class Alone:
-    """Each packet's host by itself; `uniform`: all hosts alike."""
+class IndependentHosts:
+    """Hosts drawn packet by packet; with `uniform`, all hosts alike."""
 
     uniform: bool = False
 
@@ -136,19 +133,19 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Course:
+class HostCourse:
     """What a query meets: of each stream the hosts of each round's tuples."""
 
     hosts: Mapping[str, Sequence[Ints]]
 
     @property
     def rounds(self) -> int:
-        """How many there are."""
+        """How many rounds the course has."""
         return min(len(each) for each in self.hosts.values())
 
     @property
     def tuples(self) -> int:
-        """In all streams and rounds."""
+        """How many tuples all streams and rounds have together."""
         return sum(len(each) for stream in self.hosts.values() for each in stream)
 
     def rates(self, stream: str) -> Floats:
@@ -168,20 +165,22 @@ class Course:
         return np.array(found)
 
 
-def course(arrivals: Mapping[str, Floats], talk: Conversations | Alone, seed: int = 0) -> Course:
+def course(
+    arrivals: Mapping[str, Floats], talk: Conversations | IndependentHosts, seed: int = 0
+) -> HostCourse:
     """Arrivals by stream, with hosts: each stream has its own seed, and so the same hosts talk in
     it at the same time, however its rates were filtered."""
     hosts = {}
     for place, (stream, some) in enumerate(arrivals.items()):
         counts = np.maximum(np.rint(some * WINDOW_S), 1).astype(np.int64)
         hosts[stream] = talk.hosts(counts, np.random.default_rng([seed, place]))
-    return Course(hosts)
+    return HostCourse(hosts)
 
 
-def urnd(streams: Sequence[str], rounds: int, seed: int = 0) -> Course:
+def urnd(streams: Sequence[str], rounds: int, seed: int = 0) -> HostCourse:
     """Rates and hosts that tell nothing about the next round's."""
     rng = np.random.default_rng([seed, HOSTS])
     arrivals = {
         stream: rng.integers(SLOWEST, FASTEST + 1, rounds).astype(np.float64) for stream in streams
     }
-    return course(arrivals, Alone(uniform=True), seed)
+    return course(arrivals, IndependentHosts(uniform=True), seed)

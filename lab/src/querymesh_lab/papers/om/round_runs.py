@@ -32,15 +32,15 @@ from querymesh.optimize.chart.candidates import (
     join_plan,
 )
 from querymesh.optimize.chart.chart import TOLERANCE, Chart, best_plans
-from querymesh.optimize.chart.query_charts import ChartedQuery, Chosen
+from querymesh.optimize.chart.query_charts import ChartedQuery, ChosenPlan
 from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS
 from querymesh.optimize.chart.scheduling import QueryRounds
 from querymesh.stats.histogram import JoinSelectivity
 from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS, RoundEstimates
-from querymesh_lab.papers.om.om_data import WINDOW_S, Course
+from querymesh_lab.papers.om.om_data import WINDOW_S, HostCourse
 
 EQUALITY_TPR, PROJECTION_TPR, JOIN_TPR = 400e3, 500e3, 3e3
-"""Of § 5.1, tuples a second."""
+"""The processing rates of § 5.1, in tuples a second."""
 
 KEEPS = 2 / 6
 """Q1 selects two of the six columns of a DEC-PKT trace: time, hosts, ports, bytes."""
@@ -50,7 +50,7 @@ STREAMS = ("TCP", "UDP", "SF")
 
 
 def q1(
-    course: Course, k: int = DEFAULT_PARTITIONS, keeps: float = KEEPS, adaptive: bool = False
+    course: HostCourse, k: int = DEFAULT_PARTITIONS, keeps: float = KEEPS, adaptive: bool = False
 ) -> ChartedQuery:
     """Table 2's Q1: SELECT src_host, dest_host FROM TCP WHERE dest_host = 2."""
     shape = QueryShape(
@@ -61,7 +61,7 @@ def q1(
     return ChartedQuery(shape, WINDOW_S, _ranges(course), {}, k=k, adaptive=adaptive)
 
 
-def q2(course: Course, k: int = DEFAULT_PARTITIONS, adaptive: bool = False) -> ChartedQuery:
+def q2(course: HostCourse, k: int = DEFAULT_PARTITIONS, adaptive: bool = False) -> ChartedQuery:
     """Table 2's Q2: equal hosts in all streams; what follows from two equalities is the third.
 
     Join selectivities are those of the course as a whole.
@@ -78,14 +78,14 @@ def q2(course: Course, k: int = DEFAULT_PARTITIONS, adaptive: bool = False) -> C
     return ChartedQuery(shape, WINDOW_S, _ranges(course), selectivities, k=k, adaptive=adaptive)
 
 
-def _ranges(course: Course) -> dict[str, tuple[float, float]]:
+def _ranges(course: HostCourse) -> dict[str, tuple[float, float]]:
     """λ_min and λ_max of Algorithm 1, as if known beforehand."""
     seen = {stream: course.rates(stream) for stream in course.hosts}
     return {name: (float(some.min()), float(some.max()) + 1.0) for name, some in seen.items()}
 
 
 @dataclass(frozen=True)
-class Followed:
+class RoundsFollowed:
     """A query's rounds: a row each, `numbers` says which.
 
     `costs` are those of each plan at what the round has shown, `estimated` and `shown` the points
@@ -109,47 +109,47 @@ class Followed:
 
     @property
     def fidelity(self) -> float:
-        """In percent, as all of these."""
+        """The share of rounds whose plan was a best one, in percent as all figures here."""
         return 100 * float(self.hits.mean())
 
     @property
     def random(self) -> float:
-        """RAND's, on average over its choices."""
+        """RAND's fidelity, on average over its choices."""
         return 100 * float(self._best.mean())
 
     @property
     def rate(self) -> float:
-        """RATE's: the first rounds' means are what it knows."""
+        """RATE's fidelity: the first rounds' means are what it knows."""
         known = self.shown[:DEFAULT_ROUNDS].mean(axis=0, keepdims=True)
         plan = int(best_plans(self.costing(known))[0])
         return 100 * float(self._best[:, plan].mean())
 
     @property
     def hindsight(self) -> float:
-        """The best that one plan for ever could have had."""
+        """The fidelity of the one plan that was best most often."""
         return 100 * float(self._best.mean(axis=0).max())
 
     @property
     def without_chart(self) -> float:
-        """All plans costed at the estimates."""
+        """The fidelity if all plans were costed at the estimates."""
         return 100 * float(self._hits(best_plans(self.costing(self.estimated))).mean())
 
     @property
     def without_forecast(self) -> float:
-        """The chart read at what came."""
+        """The fidelity if the chart were read at what then came."""
         if self.chart is None:
             raise QueryMeshError("the chart was built anew on the way: there is no one to read")
         return 100 * float(self._hits(self.chart.plans_at(self.shown)).mean())
 
     @property
     def excess(self) -> float:
-        """Utils more than with the best plan in each round."""
+        """How many more utils the plans taken cost than the best, in percent."""
         taken = np.take_along_axis(self.costs, self.chosen[:, None], axis=1)
         return 100 * float(taken.sum() / self.costs.min(axis=1).sum() - 1)
 
     @property
     def random_excess(self) -> float:
-        """The same of RAND, which takes any plan in each round."""
+        """How many more utils RAND's plans cost than the best, in percent."""
         return 100 * float(self.costs.mean(axis=1).sum() / self.costs.min(axis=1).sum() - 1)
 
     def by_hundred(self) -> list[float]:
@@ -158,7 +158,7 @@ class Followed:
         return [100 * float(self.hits[of == each].mean()) for each in np.unique(of)]
 
     def details(self) -> dict[str, float]:
-        """All of them by name."""
+        """All figures by name."""
         counted = self.counted
         found = {
             "fidelity": self.fidelity,
@@ -188,7 +188,7 @@ class Followed:
         return np.asarray(np.take_along_axis(self._best, plans[:, None], axis=1)[:, 0], np.float64)
 
 
-class Follower:
+class QueryFollower:
     """One query on its course, a round at a time.
 
     With `threshold` join selectivities are estimated anew from histograms (§ 4.3) and a plan is
@@ -198,7 +198,7 @@ class Follower:
     def __init__(
         self,
         query: ChartedQuery,
-        course: Course,
+        course: HostCourse,
         d: int = DEFAULT_ROUNDS,
         decay: float = DEFAULT_DECAY,
         threshold: float | None = None,
@@ -222,7 +222,7 @@ class Follower:
         self._chosen: list[int] = []
         self._estimated: list[list[float]] = []
 
-    def step(self) -> Chosen:
+    def step(self) -> ChosenPlan:
         """One round: choose, run, take in what it has shown."""
         rounds, at = self.rounds, self.rounds.rounds
         rates = {stream: rounds.rates[stream] for stream in self.streams}
@@ -240,14 +240,14 @@ class Follower:
             self._look_at_joins(at)
         return chosen
 
-    def run(self) -> Followed:
-        """All rounds of the course."""
+    def run(self) -> RoundsFollowed:
+        """Run all rounds of the course."""
         for _ in range(self.course.rounds):
             self.step()
         return self.followed()
 
-    def followed(self) -> Followed:
-        """What came out, after the last round."""
+    def followed(self) -> RoundsFollowed:
+        """The rounds so far, with what their plans cost."""
         query = self.rounds.query
         count = len(self._chosen)
         shown = np.array([
@@ -264,7 +264,7 @@ class Follower:
             chart, costs = None, self._as_shown(query)
         some = np.flatnonzero(np.isfinite(costs).all(axis=1))
         chosen, estimated = np.array(self._chosen)[some], np.array(self._estimated)[some]
-        return Followed(
+        return RoundsFollowed(
             self.rounds, some, chosen, costs[some], estimated, shown[some], chart, costing
         )
 
@@ -305,10 +305,10 @@ def _of_stream(query: ChartedQuery) -> Callable[[Floats], Floats]:
 
 def follow(
     query: ChartedQuery,
-    course: Course,
+    course: HostCourse,
     d: int = DEFAULT_ROUNDS,
     decay: float = DEFAULT_DECAY,
     threshold: float | None = None,
-) -> Followed:
-    """A query run over its course."""
-    return Follower(query, course, d, decay, threshold).run()
+) -> RoundsFollowed:
+    """Run a query over its course."""
+    return QueryFollower(query, course, d, decay, threshold).run()

@@ -20,8 +20,8 @@ from querymesh.optimize.chart.left_deep import spread_points
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.om.courses import mean_details, single_courses
-from querymesh_lab.papers.om.om_data import Course, scaled, smoothed
-from querymesh_lab.papers.om.round_runs import SINGLE, Followed, follow, q1
+from querymesh_lab.papers.om.om_data import HostCourse, scaled, smoothed
+from querymesh_lab.papers.om.round_runs import SINGLE, RoundsFollowed, follow, q1
 
 VARIATIONS = (0.26, 0.21, 0.17, 0.13, 0.09)
 SECONDS = (5, 30)
@@ -60,7 +60,7 @@ def claim(figure: str, name: str, paper: float | None, **other: Any) -> Claim:
 
 
 @dataclass(frozen=True)
-class Point:
+class FidelityPoint:
     """What came out at one setting, on average over stretches."""
 
     series: str
@@ -68,7 +68,7 @@ class Point:
     details: dict[str, float]
 
 
-def figure_3a(bench: Bench, folder: Path) -> tuple[list[Result], list[Followed]]:
+def figure_3a(bench: Bench, folder: Path) -> tuple[list[Result], list[RoundsFollowed]]:
     """Fidelity, moves, switches and decisions, the trace as it came."""
     courses = single_courses(bench, folder)
     found = [follow(q1(each), each) for each in courses]
@@ -91,7 +91,7 @@ def figure_3a(bench: Bench, folder: Path) -> tuple[list[Result], list[Followed]]
     ], found  # fmt: skip
 
 
-def _one_plan(courses: Sequence[Course]) -> Result:
+def _one_plan(courses: Sequence[HostCourse]) -> Result:
     """Q1 as § 4.1 has it."""
     found = [follow(q1(each, keeps=1.0), each) for each in courses]
     everywhere = spread_points((0.0, 1.0), (1.0, 400e3), 10_000)
@@ -105,7 +105,7 @@ def _one_plan(courses: Sequence[Course]) -> Result:
     return Result(wanted, details["switches"], None, ONE_PLAN, details)
 
 
-def _rate_part(course: Course) -> Result:
+def _rate_part(course: HostCourse) -> Result:
     """How much of the cost is w_r / C_r, at the default weights."""
     query = q1(course)
     rate, share = course.rates(SINGLE).mean(), course.selectivities(SINGLE).mean()
@@ -119,7 +119,7 @@ def _rate_part(course: Course) -> Result:
     return Result(wanted, 100 * float(part), None, note, details)
 
 
-def _decisions(courses: Sequence[Course], mean: dict[str, float]) -> list[Result]:
+def _decisions(courses: Sequence[HostCourse], mean: dict[str, float]) -> list[Result]:
     tuples = sum(each.tuples for each in courses) / len(courses)
     details = {"OM": mean["rounds"], "Eddy": tuples, "batched Eddy": tuples / BATCH}
     note = "this trace has 230 tuples a second, the paper's has 500: the ratio is tuples a round"
@@ -132,7 +132,7 @@ def _decisions(courses: Sequence[Course], mean: dict[str, float]) -> list[Result
     ]  # fmt: skip
 
 
-def figure_3b(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
+def figure_3b(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPoint]]:
     """Fidelity by how erratic λ is, by both filters."""
     points = []
     for variation in VARIATIONS[:: 4 if bench.quick else 1]:
@@ -163,8 +163,8 @@ def figure_3b(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     ], points  # fmt: skip
 
 
-def figure_3c(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
-    """Fidelity by k."""
+def figure_3c(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPoint]]:
+    """Fidelity by k, the partitions of a dimension."""
     courses = single_courses(bench, folder)
     asked = (2, 10, 40, 100) if bench.quick else PARTITIONS
     points = [_point("DEC", k, courses, k) for k in asked]
@@ -194,5 +194,5 @@ def figure_3c(bench: Bench, folder: Path) -> tuple[list[Result], list[Point]]:
     ], points  # fmt: skip
 
 
-def _point(series: str, at: float, courses: Sequence[Course], k: int = 10) -> Point:
-    return Point(series, at, mean_details([follow(q1(each, k), each) for each in courses]))
+def _point(series: str, at: float, courses: Sequence[HostCourse], k: int = 10) -> FidelityPoint:
+    return FidelityPoint(series, at, mean_details([follow(q1(each, k), each) for each in courses]))

@@ -12,17 +12,17 @@ import pyarrow as pa
 from querymesh.classify.attributes import choose_attributes, one_piece
 from querymesh.classify.condense import TrainingSet
 from querymesh.cost.route_time import Overheads
-from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
-from querymesh.optimize.search.strategy import name_of
-from querymesh.optimize.train.training import chosen
+from querymesh.optimize.strategy import chosen, name_of
 from querymesh.stats.profile import Profile
 
 OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)
-"""About what `fabric/calibrate.py` measures."""
+"""About what `fabric/profile/calibrate.py` measures, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,15 @@ from querymesh.stats.profile import route_text
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.finding import timing_details
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm.rivals import QM, SAMPLE, SP, Race, Subject, race, train_rivals
+from querymesh_lab.papers.qm.rivals import (
+    QM,
+    SAMPLE,
+    SP,
+    LookUpRace,
+    LookUpSubject,
+    race,
+    train_rivals,
+)
 from querymesh_lab.papers.qm.stream_rivals import (
     MR,
     MR_BATCHES,
@@ -49,7 +57,7 @@ EDDY_RATES = {
 
 
 @dataclass(frozen=True)
-class Rates:
+class OutputRates:
     """One data set's race, for the rows and the plots."""
 
     data: str
@@ -63,7 +71,7 @@ class Rates:
 
     @property
     def job_rate(self) -> float:
-        """The same over the whole Spark job."""
+        """Results a second of QM over those of SP, over the whole Spark job."""
         return self.race.job.ratio(SP, QM)
 
     @property
@@ -82,8 +90,8 @@ class Rates:
         return {n: 1e6 * seconds[n] / self.race.last[n].metrics.rows_in for n in (QM, SP)}
 
 
-def measure(bench: Bench, design: TenStreams) -> Rates:
-    """Both rivals on one data set."""
+def measure(bench: Bench, design: TenStreams) -> OutputRates:
+    """Train and race both rivals on one data set."""
     what = design.distribution
     if bench.quick:
         design = replace(design, in_window=min(design.in_window, 2000))
@@ -115,7 +123,7 @@ def measure(bench: Bench, design: TenStreams) -> Rates:
         "core": timing_details(raced.core),
         "job": timing_details(raced.job),
     }
-    return Rates(what, raced, details)
+    return OutputRates(what, raced, details)
 
 
 def seen_and_unseen(profiles: Profiles) -> tuple[Profiles, Profiles]:
@@ -141,11 +149,11 @@ def _a_row(count: float, metrics: Metrics) -> float:
     return round(count / max(metrics.rows_in, 1), 4)
 
 
-def race_look_ups(bench: Bench, design: TenWay) -> Race:
+def race_look_ups(bench: Bench, design: TenWay) -> LookUpRace:
     """The rivals with static partners, whose keys are pseudonyms: probes of some microseconds."""
     bench.log("  look-ups: data, profile, training …")
     table = design.source(bench.rows(200_000, 10_000))[0]
-    subject = Subject(design.query(), SOURCE, table, design.partner_tables())
+    subject = LookUpSubject(design.query(), SOURCE, table, design.partner_tables())
     meshes = train_rivals(subject, subject.profile(SAMPLE))
     return race(bench, subject, meshes, bench.rounds(7, 1))
 
@@ -159,7 +167,10 @@ def overhead_percent(metrics: Metrics) -> tuple[float, float]:
 
 
 def results(
-    poisson: Rates, uniform: Rates, look_ups: Race, sensitivity: list[dict[str, float]]
+    poisson: OutputRates,
+    uniform: OutputRates,
+    look_ups: LookUpRace,
+    sensitivity: list[dict[str, float]],
 ) -> list[Result]:
     """The claims of Figures 10a, 10b and 10c; the sensitivity stands in the first one's details."""
     gain = Claim("qm", "10a", "Poisson: output rate, QM over SP", 1.44)
@@ -181,7 +192,7 @@ def results(
     ]
 
 
-def _rate(claim: Claim, rates: Rates) -> Result:
+def _rate(claim: Claim, rates: OutputRates) -> Result:
     details = {
         **rates.details,
         "results_per_second": rates.results_per_second(),
@@ -191,19 +202,19 @@ def _rate(claim: Claim, rates: Rates) -> Result:
     return Result(claim, rates.rate, rates.race.core.a_a, note, details)
 
 
-def _on_spark(claim: Claim, rates: Rates) -> Result:
+def _on_spark(claim: Claim, rates: OutputRates) -> Result:
     asked = replace(claim, claim=f"{claim.claim}, whole Spark job")
     note = "with Spark's own work and the way of every tuple to Python and back"
     return Result(asked, rates.job_rate, rates.race.job.a_a, note, rates.details)
 
 
-def _probes(rates: Rates) -> Result:
+def _probes(rates: OutputRates) -> Result:
     asked = Claim("qm", "10a", "Poisson: probes a tuple, SP over QM", None)
     note = "counted: the machine enters only by the costs that training weighs"
     return Result(asked, rates.probes_saved, None, note, rates.details)
 
 
-def _with_look_ups(claim: Claim, raced: Race) -> Result:
+def _with_look_ups(claim: Claim, raced: LookUpRace) -> Result:
     asked = replace(claim, claim=f"{claim.claim}, static partners under keyed hashes")
     note = "no windows: S0 with ten look-up tables, some 2 µs a probe, inside the fabric"
     details = {
@@ -214,7 +225,7 @@ def _with_look_ups(claim: Claim, raced: Race) -> Result:
     return Result(asked, raced.fabric.ratio(SP, QM), raced.fabric.a_a, note, details)
 
 
-def _overheads(rates: Rates) -> list[Result]:
+def _overheads(rates: OutputRates) -> list[Result]:
     classify, rest = overhead_percent(rates.race.last[QM].metrics)
     us = {"us_a_tuple": rates.us_a_tuple()}
     asked = Claim("qm", "10c", "Poisson: overhead of QM, classifying", 2.0, "%", "at most")
@@ -230,7 +241,7 @@ def _overheads(rates: Rates) -> list[Result]:
     ]
 
 
-def _eddy_rate(rates: Rates, name: str) -> Result:
+def _eddy_rate(rates: OutputRates, name: str) -> Result:
     paper = EDDY_RATES[rates.data, name]
     asked = Claim("qm", "10a", f"{rates.data.capitalize()}: output rate, QM over {name}", paper)
     last = rates.race.last
@@ -240,7 +251,7 @@ def _eddy_rate(rates: Rates, name: str) -> Result:
     return Result(asked, ratio, rates.race.core.a_a, note, {"probes_a_tuple": probes})
 
 
-def _eddy_overheads(rates: Rates) -> list[Result]:
+def _eddy_overheads(rates: OutputRates) -> list[Result]:
     """What deciding and learning take of the Eddy's time, and what is neither operator nor output.
 
     The paper's 20 % is of the second kind: tuples going back to the Eddy after each operator.

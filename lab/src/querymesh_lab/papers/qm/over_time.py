@@ -19,14 +19,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.errors import QueryMeshError
-from querymesh.fabric.routers.make_eddy import CBR
 from querymesh.fabric.routers.routing import Routing
 from querymesh.mesh.mesh import Mesh
-from querymesh.runtime.run import LiveRun, metrics
+from querymesh.policies.cbr import Cbr
+from querymesh.policies.mesh import Mesh as MeshPolicy
+from querymesh.runtime.run import Run
+from querymesh.spark.context import parallelism
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm.rivals import QM, SP, Subject, arrow_batches, train_rivals
+from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, arrow_batches, train_rivals
 from querymesh_lab.papers.qm.stream_rivals import EDDIES
 
 AGAIN = "QM again"
@@ -41,7 +44,7 @@ QUICK_ROWS_PER_BATCH = 50_000
 PAPER_SECONDS = 3600.0
 
 Curve = list[tuple[float, int]]
-"""(seconds, results so far)"""
+"""Pairs of (seconds, results so far)."""
 
 
 @dataclass
@@ -60,7 +63,7 @@ class OverTime:
         return PAPER_SECONDS / self.seconds
 
 
-def watch(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], what: str) -> OverTime:
+def watch(bench: Bench, subject: LookUpSubject, meshes: Mapping[str, Mesh], what: str) -> OverTime:
     """Each rival in turns: QM, SP, MR, MR in batches, QM again; then from the next on."""
     turns = bench.rounds(3, 1)
     seconds = 2.0 if bench.quick else 10.0
@@ -91,13 +94,13 @@ def _append(whole: Curve, part: Curve) -> None:
     whole.extend((seconds + at, results + count) for at, count in part)
 
 
-def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
+def _endless(bench: Bench, subject: LookUpSubject, pool: DataFrame) -> DataFrame:
     """The tuples of the pool over and over, in a fixed order, as fast as they are taken."""
     session = bench.session
     numbers = (
         session.readStream.format("rate-micro-batch")
         .option("rowsPerBatch", bench.rows(ROWS_PER_BATCH, QUICK_ROWS_PER_BATCH))
-        .option("numPartitions", session.sparkContext.defaultParallelism)
+        .option("numPartitions", parallelism(session))
         .load()
     )
     chosen = (F.col("value") * 7919 % subject.table.num_rows).alias("id")
@@ -105,14 +108,17 @@ def _endless(bench: Bench, subject: Subject, pool: DataFrame) -> DataFrame:
     return tuples.select(*subject.table.column_names)
 
 
-def _stream(subject: Subject, entry: Mesh | Routing, source: DataFrame, seconds: float) -> _Meter:
+def _stream(
+    subject: LookUpSubject, entry: Mesh | Routing, source: DataFrame, seconds: float
+) -> _Meter:
     """One turn of a rival: on a mesh, or as the Eddy with content-based routing."""
     inputs = {subject.source: source, **subject.partners}
     if isinstance(entry, Routing):
-        found = run(subject.query, inputs, policy=CBR, routing=entry)
+        found = run(subject.query, inputs, policy=Cbr(routing=entry))
     else:
-        found = run(entry, inputs, engine="fabric", adapt=False)  # SP that learns is SP no more
-    meter = _Meter(metrics(found), seconds)
+        still = MeshPolicy(adapt=False)  # SP that learns is SP no more
+        found = run(entry, inputs, engine="fabric", policy=still)
+    meter = _Meter(inspect(found), seconds)
     with tempfile.TemporaryDirectory(prefix="querymesh-reproduce-") as checkpoint:
         running = (
             found.writeStream.foreachBatch(meter.batch)
@@ -137,7 +143,7 @@ class _Meter:
     So the stream can be stopped while no task runs: one would be killed, and say so at length.
     """
 
-    def __init__(self, live: LiveRun, seconds: float) -> None:
+    def __init__(self, live: Run, seconds: float) -> None:
         self.curve: Curve = []
         self.over = Event()
         self.fabric_seconds = 0.0
@@ -148,11 +154,11 @@ class _Meter:
         self._fabric_before = 0.0
 
     def batch(self, rows: DataFrame, _: int) -> None:
-        """One batch of results."""
+        """Take in the counts of one micro-batch."""
         if self.over.is_set():
             return
         rows.write.format("noop").mode("overwrite").save()
-        done = self._live.metrics
+        done = self._live.counts
         now, results = monotonic(), done.rows_out
         if not self._started:
             self._started, self._before = now, results
@@ -192,6 +198,6 @@ def ratio(rates: Mapping[str, list[float]], of: str, over: str) -> float:
     return statistics.median(a / b if b else float("nan") for a, b in pairs)
 
 
-def ready(subject: Subject, rows: int) -> dict[str, Mesh]:
+def ready(subject: LookUpSubject, rows: int) -> dict[str, Mesh]:
     """The rivals, trained before the stream starts, as the paper's optimizer is at compile time."""
     return train_rivals(subject, subject.profile(rows))

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.bench.filters.real_data import DATA, data_folder
-from querymesh_lab.papers.claim import Claim, Result
+from querymesh_lab.bench.data import intel_lab
+from querymesh_lab.bench.data.real_folder import folder_with
+from querymesh_lab.papers.claim import Claim
 from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
 from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.qm import qm_lab as lab
-from querymesh_lab.papers.qm.rivals import QM, Subject
+from querymesh_lab.papers.qm.rivals import QM, LookUpSubject
 from querymesh_lab.papers.qm.ten_way import SOURCE
-
-Drawing = Callable[[], dict[str, str]]
-
-
-@dataclass
-class Reproduced:
-    """The rows of some figures, and how to draw them: drawing needs an extra, so it comes last."""
-
-    results: list[Result] = field(default_factory=list)
-    drawings: list[Drawing] = field(default_factory=list)
-
-    def add(self, other: Reproduced) -> None:
-        """Put another figure's after these."""
-        self.results += other.results
-        self.drawings += other.drawings
+from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 
 def figure_10(bench: Bench) -> Reproduced:
@@ -51,7 +35,7 @@ def figure_11a(bench: Bench) -> Reproduced:
     """11a: results over time, the synthetic data with static partners."""
     design = output_rate.LOOK_UPS
     table = design.source(bench.rows(100_000, 20_000), seed=1)[0]
-    subject = Subject(design.query(), SOURCE, table, design.partner_tables())
+    subject = LookUpSubject(design.query(), SOURCE, table, design.partner_tables())
     seen = over_time.watch(bench, subject, over_time.ready(subject, 4000), "Poisson")
     rows = over_time.results("11a", "Poisson", seen)
     return Reproduced(rows, [lambda: charts.over_time("11a", seen)])
@@ -59,11 +43,10 @@ def figure_11a(bench: Bench) -> Reproduced:
 
 def figure_11b(bench: Bench) -> Reproduced:
     """11b: results over time, the Lab data; says so where it is not there."""
-    folder = data_folder()
-    if folder is None or not lab.available(folder):
-        bench.log(f"  skipped: no Lab data here; {DATA}=folder says where it is")
+    folder = folder_with(intel_lab.FILES)
+    if folder is None:
         claim = Claim("qm", "11b", "Lab data: results by the end, QM over SP", None)
-        return Reproduced([Result(claim, None, None, "no Lab data here")])
+        return Reproduced(without_data(bench, "Lab data", [claim]))
     subject = lab.subject(folder)
     meshes = over_time.ready(subject, 4000)
     bench.log(f"  Lab data: {meshes[QM].why}")
@@ -73,7 +56,7 @@ def figure_11b(bench: Bench) -> Reproduced:
 
 
 def figure_12(bench: Bench) -> Reproduced:
-    """12: search time."""
+    """12: what a search for a mesh takes."""
     times = search_time.measure(bench)
     return Reproduced(
         search_time.results(times),
@@ -82,12 +65,12 @@ def figure_12(bench: Bench) -> Reproduced:
 
 
 def figure_13(bench: Bench) -> Reproduced:
-    """13: start solutions."""
+    """13: which start solution leads to the best mesh."""
     found = starts.measure(bench)
     return Reproduced(starts.results(found), [lambda: charts.starts(found)])
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "10": figure_10,
     "11a": figure_11a,
     "11b": figure_11b,

@@ -2,74 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from querymesh.report.html.plots import HEIGHT, OWN, SINGLE, THIRD, WIDTH, altair_and_converter, svg
+from querymesh_lab.drawing import bars, lines
 from querymesh_lab.papers.qm.generated import SearchTime
-from querymesh_lab.papers.qm.output_rate import Rates
+from querymesh_lab.papers.qm.output_rate import OutputRates
 from querymesh_lab.papers.qm.over_time import OverTime
 from querymesh_lab.papers.qm.rivals import QM, SP
 from querymesh_lab.papers.qm.search_time import SHORT
 from querymesh_lab.papers.qm.starts import STOPS, Quality
 
-COLOURS = (OWN, SINGLE, THIRD, "#c25b74", "#6b7f8f")
 
-
-def bars(values: Sequence[Mapping[str, Any]], x: str, group: str, y: str, title: str) -> str:
-    """Grouped bars: `x` across, one colour for each `group`."""
-    alt, _ = altair_and_converter()
-    names = list(dict.fromkeys(value[group] for value in values))
-    chart = (
-        alt.Chart(alt.Data(values=list(values)), width=WIDTH, height=HEIGHT)
-        .mark_bar(cornerRadiusEnd=3)
-        .encode(
-            x=alt.X(f"{x}:N", title=None, sort=None, axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset(f"{group}:N", sort=names),
-            y=alt.Y(f"{y}:Q", title=title),
-            color=_colour(alt, group, names),
-        )
-    )
-    return svg(chart)
-
-
-def lines(
-    values: Sequence[Mapping[str, Any]], x: str, group: str, y: str, titles: tuple[str, str],
-    points: bool = False,
-) -> str:  # fmt: skip
-    """One line for each `group`."""
-    alt, _ = altair_and_converter()
-    names = list(dict.fromkeys(value[group] for value in values))
-    chart = (
-        alt.Chart(alt.Data(values=list(values)), width=WIDTH, height=HEIGHT)
-        .mark_line(strokeWidth=2, point=points)
-        .encode(
-            x=alt.X(f"{x}:Q", title=titles[0]),
-            y=alt.Y(f"{y}:Q", title=titles[1]),
-            color=_colour(alt, group, names),
-        )
-    )
-    return svg(chart)
-
-
-def strips(values: Sequence[Mapping[str, Any]], x: str, group: str, title: str) -> str:
-    """A row of ticks for each `group`, where along `x` it was the one."""
-    alt, _ = altair_and_converter()
-    chart = (
-        alt.Chart(alt.Data(values=list(values)), width=WIDTH, height=HEIGHT / 2)
-        .mark_tick(thickness=3, color=OWN)
-        .encode(x=alt.X(f"{x}:Q", title=title), y=alt.Y(f"{group}:N", title=None))
-    )
-    return svg(chart)
-
-
-def _colour(alt: Any, group: str, names: list[str]) -> Any:
-    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    return alt.Color(f"{group}:N", sort=names, scale=scale, title=None)
-
-
-def rates(found: Iterable[Rates]) -> dict[str, str]:
+def rates(found: Iterable[OutputRates]) -> dict[str, str]:
     """Figures 10a and 10b. Rates are relative to SP's, since the two data sets differ widely."""
     found = list(found)
     relative = [
@@ -88,7 +32,7 @@ def rates(found: Iterable[Rates]) -> dict[str, str]:
     }
 
 
-def results_by_time(found: Rates) -> dict[str, str]:
+def results_by_time(found: OutputRates) -> dict[str, str]:
     """The results of Figure 10's join so far, by processor time, step by step."""
     values = [
         {"seconds": at, "rival": name, "results": count}
@@ -110,7 +54,7 @@ def overhead(classify: float, rest: float) -> dict[str, str]:
 
 
 def over_time(figure: str, seen: OverTime) -> dict[str, str]:
-    """Figure 11a or 11b."""
+    """Figure 11a or 11b: results over time, a line for each rival."""
     values = [
         {"seconds": at, "rival": name, "results": count}
         for name, curve in seen.curves.items()
@@ -145,13 +89,3 @@ def starts(found: Sequence[Quality]) -> dict[str, str]:
     values = [{"start": q.start, "stop": q.stop, "rate": 1e6 / q.us} for q in found]
     values.sort(key=lambda value: list(STOPS).index(str(value["stop"])))
     return {"figure-13": bars(values, "start", "stop", "rate", "tuples a second by eq. 2")}
-
-
-def write(folder: Path, drawn: Mapping[str, str], paper: str) -> list[Path]:
-    """The drawings as files `paper-figure-….svg`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in drawn.items():
-        paths.append(folder / f"{paper}-{name}.svg")
-        paths[-1].write_text(text, encoding="utf-8")
-    return paths

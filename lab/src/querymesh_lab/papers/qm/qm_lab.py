@@ -10,7 +10,6 @@ the data could be had.
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +17,17 @@ import pyarrow as pa
 
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
-from querymesh_lab.papers.qm.rivals import Subject
+from querymesh_lab.bench.data.intel_lab import complete_readings, mote_places
+from querymesh_lab.papers.qm.rivals import LookUpSubject
 from querymesh_lab.papers.qm.ten_way import Pseudonym
 
-READINGS = "intel_lab/labdata_2004-03-04_06.txt.gz"
-PLACES = "intel_lab/mote_locs.txt"
 SLOT_SECONDS = 600
 DEGREES = 0.5
 """Readings agree in temperature within such a step, and in light within a step of a quarter of a
 decade."""
 
 
-def available(folder: Path | None) -> bool:
-    """Whether the files are there."""
-    return folder is not None and all((folder / name).is_file() for name in (READINGS, PLACES))
-
-
-def subject(folder: Path) -> Subject:
+def subject(folder: Path) -> LookUpSubject:
     """The query, its source (the largest zone) and its ten partners."""
     readings = _readings(folder)
     zones = np.asarray(readings["zone"])
@@ -57,7 +50,7 @@ def subject(folder: Path) -> Subject:
             keys.append(f"p_{name}(r.slot, r.{level}) = {name}.key")
     relations = ", ".join(["R r", *(f"{name} {name}" for name in partners)])
     sql = f"SELECT {', '.join(selected)} FROM {relations} WHERE {' AND '.join(keys)}"
-    return Subject(query(sql, functions=functions), "R", source, partners)
+    return LookUpSubject(query(sql, functions=functions), "R", source, partners)
 
 
 def _partner(rows: pa.Table, secret: Pseudonym) -> pa.Table:
@@ -70,20 +63,12 @@ def _partner(rows: pa.Table, secret: Pseudonym) -> pa.Table:
 
 def _readings(folder: Path) -> pa.Table:
     """The readings with a place and sane values, with their zone, slot and levels."""
-    places = {}
-    for line in (folder / PLACES).read_text(encoding="utf-8").splitlines():
-        mote, x, y = line.split()
-        places[int(mote)] = (float(x), float(y))
+    places = mote_places(folder)
     found = []
-    with gzip.open(folder / READINGS, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            fields = line.rstrip("\n").split(" ")
-            if len(fields) < 8 or "" in fields or int(fields[3]) not in places:
-                continue
-            day, clock, _, mote, *levels = fields
-            hours, minutes, seconds = clock.split(":")
-            since = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-            found.append((int(day[-2:]) * 86_400 + since, int(mote), *map(float, levels)))
+    for day, clock, _, mote, *levels in complete_readings(folder, places):
+        hours, minutes, seconds = clock.split(":")
+        since = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+        found.append((int(day[-2:]) * 86_400 + since, int(mote), *map(float, levels)))
     time, motes, temperature, humidity, light, voltage = (
         np.array(column) for column in zip(*found, strict=True)
     )

@@ -26,8 +26,8 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.run import metrics
 from querymesh.spark.inputs import bind_inputs, static_tables
+from querymesh.spark.remembered import inspect
 from querymesh.spark.run import run
 from querymesh.stats.profile import Profile
 from querymesh_lab.bench import fingerprint
@@ -46,7 +46,7 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 @dataclass(frozen=True)
-class Subject:
+class LookUpSubject:
     """A query with its source and its static partners; `source` names the source."""
 
     query: Query
@@ -73,7 +73,7 @@ def overheads() -> Overheads:
     return calibrate(WINDOW)
 
 
-def train_rivals(subject: Subject, profile: Profile, seed: int = 0) -> dict[str, Mesh]:
+def train_rivals(subject: LookUpSubject, profile: Profile, seed: int = 0) -> dict[str, Mesh]:
     """QM's mesh, and SP's plan: the best single order of the same profiled sample.
 
     It is found by dynamic programming over the joint outcomes, so it is at least MJoin's [14] best
@@ -88,7 +88,7 @@ def train_rivals(subject: Subject, profile: Profile, seed: int = 0) -> dict[str,
 
 
 @dataclass
-class Race:
+class LookUpRace:
     """Rivals timed against each other; `fabric` and `job` are two readings of the same runs."""
 
     fabric: Timing
@@ -105,7 +105,9 @@ class _Runs:
     last: Metrics = field(default_factory=Metrics)
 
 
-def race(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], rounds: int) -> Race:
+def race(
+    bench: Bench, subject: LookUpSubject, meshes: Mapping[str, Mesh], rounds: int
+) -> LookUpRace:
     """Run the rivals interleaved, with the first of them twice a round; all must agree."""
     runs = {name: _Runs() for name in meshes}
     warm_ups = 1
@@ -117,7 +119,7 @@ def race(bench: Bench, subject: Subject, meshes: Mapping[str, Mesh], rounds: int
         }
         timing = interleave(actions, rounds, warm_ups=warm_ups, log=bench.log)
         source.unpersist()
-    return Race(
+    return LookUpRace(
         fabric=_timing({name: run.fabric for name, run in runs.items()}, timing, warm_ups),
         job=_timing({name: run.job for name, run in runs.items()}, timing, warm_ups),
         last={name: run.last for name, run in runs.items()},
@@ -129,7 +131,7 @@ def _run(mesh: Mesh, inputs: Mapping[str, DataFrame | pa.Table], runs: _Runs) ->
     out = run(mesh, inputs, engine="fabric")
     answer = fingerprint.of_ids(out)
     runs.job.append(perf_counter() - started)
-    runs.last = metrics(out).metrics
+    runs.last = inspect(out).counts
     runs.fabric.append(runs.last.total_seconds)
     return answer
 

@@ -1,6 +1,6 @@
 """QM Figure 12: what a search takes, by the size of the training set and by the operators.
 
-Problems are generated (`reproduce/generated.py`), so that there are exactly as many training
+Problems are generated (`generated`), so that there are exactly as many training
 tuples as the figure asks for. Times of one machine say little; how they grow says more, and is
 stated as the slope of a straight line through the logarithms (1 is linear, 2 quadratic). Beside it
 stands the growth of the partitions costed, which no machine changes. The searches stop as in the
@@ -26,7 +26,7 @@ from querymesh.stats.profile import Profile
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.generated import SearchTime, time_search
-from querymesh_lab.papers.qm.rivals import Subject, overheads
+from querymesh_lab.papers.qm.rivals import LookUpSubject, overheads
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 
 TUPLES = (8, 16, 25, 50, 75, 100)
@@ -82,7 +82,9 @@ def _median(
 def _on_ten_way(bench: Bench, tuples: int) -> float:
     """II on a sample of the data with static partners, whose six attributes make costlier trees."""
     design = TenWay()
-    subject = Subject(design.query(), SOURCE, design.source(SAMPLE)[0], design.partner_tables())
+    subject = LookUpSubject(
+        design.query(), SOURCE, design.source(SAMPLE)[0], design.partner_tables()
+    )
     profile = subject.profile(SAMPLE)
     taken = []
     for seed in range(1 if bench.quick else 3):

@@ -24,7 +24,7 @@ from querymesh.stats.profile import Profile
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.limits import effort_of_mesh
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm.rivals import Subject, overheads
+from querymesh_lab.papers.qm.rivals import LookUpSubject, overheads
 from querymesh_lab.papers.qm.search_time import whole_problem
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 
@@ -56,7 +56,7 @@ class Quality:
 
 
 def measure(bench: Bench) -> list[Quality]:
-    """Every start there is under every stop condition."""
+    """Measure every start solution under every stop condition."""
     draws = [_draw(seed) for seed in range(bench.rounds(4, 1))]
     tuples = FEW_TUPLES if bench.quick else TUPLES
     found = []
@@ -72,7 +72,7 @@ def _draw(seed: int) -> tuple[TenWay, Profile, Profile]:
     """A data set, a profiled sample to learn from, and unseen tuples to judge by."""
     design = TenWay(seed=seed)
     table = design.source(SAMPLE + UNSEEN)[0]
-    profile = Subject(design.query(), SOURCE, table, design.partner_tables()).profile(
+    profile = LookUpSubject(design.query(), SOURCE, table, design.partner_tables()).profile(
         table.num_rows
     )
     return (

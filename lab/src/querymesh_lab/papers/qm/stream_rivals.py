@@ -1,7 +1,7 @@
 """Rivals on a join of windowed streams: profiled and trained alike, then run in turns.
 
 What a run costs is read twice: the join core alone, in this process and by its processor time
-(`bench/core_run.py`), and a whole Spark job by the clock. The paper's engine has no border between
+(`core_run`), and a whole Spark job by the clock. The paper's engine has no border between
 two languages to carry tuples over, so its figures are compared with the first.
 """
 
@@ -63,7 +63,10 @@ half, a quarter and a tenth, a quarter took least time over other data of both k
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
 
-EDDIES: Mapping[str, Routing] = {MR: Routing(), MR_BATCHES: Routing(chunk=BATCH, together=True)}
+EDDIES: Mapping[str, Routing] = {
+    MR: Routing(),
+    MR_BATCHES: Routing(chunk=BATCH, one_route_per_chunk=True),
+}
 """What each form of the Eddy runs with, here and in Figure 11."""
 
 CALIBRATIONS = 7
@@ -80,12 +83,12 @@ class StreamSubject:
 
     @property
     def join(self) -> JoinQuery:
-        """The query, bound."""
+        """The query with its columns known."""
         schema = self.design.tables(0)["S0"].schema
         return bind_join(self.design.query(), {a.upper(): schema for a in self.design.aliases})
 
     def tables(self) -> dict[str, pa.Table]:
-        """The streams by name."""
+        """All rows of each stream, by name."""
         return self.design.tables(self.windows)
 
     def profiles(self, rows: int) -> Profiles:

@@ -60,7 +60,7 @@ class Pseudonym:
     secret: bytes
 
     def __call__(self, symbol: int, value: int) -> int:
-        """One pseudonym."""
+        """The pseudonym of some values."""
         named = b"%d|%d" % (symbol, value)
         digest = hashlib.blake2b(named, digest_size=8, key=self.secret).digest()
         return int.from_bytes(digest, "little") >> 1
@@ -133,7 +133,7 @@ class TenWay:
         return Predicate(self._pseudonym(number), name, returns=pa.int64(), vectorised=False)
 
     def inputs(self, rows: int) -> Mapping[str, pa.Table]:
-        """Every relation of the query."""
+        """The table of every relation of the query, by name."""
         return {SOURCE: self.source(rows)[0], **self.partner_tables()}
 
 

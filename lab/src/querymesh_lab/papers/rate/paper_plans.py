@@ -7,8 +7,8 @@ results. Two scalings leave the shape of every curve as it is, if costs and rate
     fewer     1/s of the rows, s times the selectivity  1/s of all results, s times sooner
 
 The paper does not give what a row costs. `HANDLING_S` is fitted: with it, and results read as a
-queue's (`rate_curves`), the two plans of § 5.2 cross near the 2,000 results of Figure 9. All of
-§ 5.3 is then a prediction.
+queue's (`optimize/rate/curves.py`), the two plans of § 5.2 cross near the 2,000 results of Figure
+9. All of § 5.3 is then a prediction.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from querymesh.cost.plan_tree import PlanTree, Source, plan_text
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.join_plans import plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery
-from querymesh.optimize.rate.trees import Source, Tree, text
 
 SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
 MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
@@ -32,7 +32,7 @@ PREDICATES = (
 HANDLING_S = 0.00375
 
 THREE_DELAYS_S = {"A": 0.020, "B": 0.002, "C": 0.010}
-"""Between two rows, § 5.2."""
+"""Seconds between two rows of a stream (§ 5.2)."""
 
 FIVE_DELAYS_S = {"A": 0.020, "B": 0.010, "C": 0.015, "D": 0.005, "E": 0.002}
 """Not printed. § 5.4 says what has come after 100 s: A and B, 33% of C, 40% of D, 50% of E."""
@@ -61,7 +61,7 @@ class Scale:
 
     @property
     def time(self) -> float:
-        """The paper's seconds in one of ours."""
+        """How many of the paper's seconds pass in one of ours."""
         return self.faster * self.fewer
 
     def __str__(self) -> str:
@@ -96,17 +96,17 @@ def paper_query(delays_s: Mapping[str, float], scale: Scale | None = None) -> Ra
     return RateQuery(streams, joined, costs=JoinCosts(hash_s=HANDLING_S / scale.faster))
 
 
-def three_way(scale: Scale | None = None) -> dict[str, Tree]:
+def three_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The two plans of § 5.2, Figure 6."""
     found = _by_text(paper_query(THREE_DELAYS_S, scale))
     return {name: found[name] for name in (AB_FIRST, AC_FIRST)}
 
 
-def five_way(scale: Scale | None = None) -> dict[str, Tree]:
+def five_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The plans of § 5.3, Figure 11, by name."""
     found = _by_text(paper_query(FIVE_DELAYS_S, scale))
     return {name: found[written] for name, written in FIVE_PLANS.items()}
 
 
-def _by_text(query: RateQuery) -> dict[str, Tree]:
-    return {text(tree): tree for tree in plans(query)}
+def _by_text(query: RateQuery) -> dict[str, PlanTree]:
+    return {plan_text(tree): tree for tree in plans(query)}

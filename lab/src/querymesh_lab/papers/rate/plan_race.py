@@ -8,26 +8,25 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from querymesh.cost.plan_tree import PlanTree, join_shape
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.curves import Curve, crossings, predicted
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Join, Source, Tree
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.parse.query import query as parsed
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh.spark.joins.tree_shape import Shape
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.rate.paper_plans import Scale
-from querymesh_lab.papers.rate.poisson_rows import TIME, Plan
-from querymesh_lab.papers.rate.threaded_run import Until, run_plan
+from querymesh_lab.papers.rate.poisson_rows import TIME, DrawnPlan
+from querymesh_lab.papers.rate.threaded_run import StopRule, run_plan
 
 AGAIN = "A/A control"
 
 
 @dataclass
-class Race:
+class PlanRace:
     """What was predicted of each plan and what was measured, both as the paper would have it."""
 
     scale: Scale
@@ -120,11 +119,11 @@ def takes_the_lead(
 
 
 def race(
-    bench: Bench, query: RateQuery, trees: Mapping[str, Tree], scale: Scale, until: Until,
+    bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], scale: Scale, until: StopRule,
     control: str,
-) -> Race:  # fmt: skip
+) -> PlanRace:  # fmt: skip
     """Run each plan once, and the control once more; what it is compared with comes beforehand."""
-    found = Race(scale, control=control)
+    found = PlanRace(scale, control=control)
     for name, tree in trees.items():
         curve = predicted(tree)
         found.expected[name] = _as_paper(curve, scale)
@@ -138,7 +137,7 @@ def race(
     return found
 
 
-def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, Tree], found: Race) -> int:
+def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, PlanTree], found: PlanRace) -> int:
     """The number of results of plans run to their end, which must be that of the whole tree.
 
     Each plan is also one join tree in a batch, in its shape, over the same rows.
@@ -152,27 +151,16 @@ def agreed(bench: Bench, query: RateQuery, trees: Mapping[str, Tree], found: Rac
     return next(iter(counted.values()))
 
 
-def whole_tree_count(session: SparkSession, query: RateQuery, tree: Tree, seed: int = 0) -> int:
+def whole_tree_count(session: SparkSession, query: RateQuery, tree: PlanTree, seed: int = 0) -> int:
     """The results of a plan as one tree of Spark's joins, over all rows of its streams."""
-    plan = Plan(query, tree, float("inf"), seed)
+    plan = DrawnPlan(query, tree, float("inf"), seed)
     tables = {source.name: plan.rows_of(source).table for source in query.streams}
     names = ", ".join(f"{name} {name} [RANGE 365 DAYS]" for name in tables)
     equal = [f"{p.left}.{p.left}{p.right} = {p.right}.{p.left}{p.right}" for p in query.predicates]
     sql = f"SELECT A.{TIME} FROM {names} WHERE {' AND '.join(equal)}"
     join = bind_join(parsed(sql, time=TIME), {n: t.schema for n, t in tables.items()})
     frames = {name: session.createDataFrame(table) for name, table in tables.items()}
-    return int(join_tree(join, frames, shape_of(tree), "0 seconds").count())
-
-
-def shape_of(tree: Tree) -> Shape:
-    """A plan's tree as the shape of a join tree."""
-    match tree:
-        case Source(name):
-            return name
-        case Join(left, right):
-            return shape_of(left), shape_of(right)
-        case _:
-            return shape_of(tree.child)
+    return int(join_tree(join, frames, join_shape(tree), "0 seconds").count())
 
 
 def _as_paper(curve: Curve, scale: Scale) -> Curve:

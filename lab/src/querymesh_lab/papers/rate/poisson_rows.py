@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Floats
+from querymesh.cost.plan_tree import PlanTree, Select, Source, inputs_of, sources_of
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree, sources
 
 TIME, SIDE = "ts", "side"
 EPOCH_US = 1_700_000_000_000_000
@@ -23,35 +23,35 @@ _TIME_TYPE = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
-class Rows:
+class PoissonRows:
     """Rows in the order of their arrival, with when that is, in seconds from the start."""
 
     arrivals_s: Floats
     table: pa.Table
 
     @staticmethod
-    def concat(first: Rows, second: Rows) -> Rows:
-        """Those of the second came later."""
+    def concat(first: PoissonRows, second: PoissonRows) -> PoissonRows:
+        """These rows followed by later ones."""
         arrivals_s = np.concatenate([first.arrivals_s, second.arrivals_s])
-        return Rows(arrivals_s, pa.concat_tables([first.table, second.table]))
+        return PoissonRows(arrivals_s, pa.concat_tables([first.table, second.table]))
 
-    def cut(self, count: int) -> tuple[Rows, Rows]:
-        """The first so many, and the rest."""
+    def cut(self, count: int) -> tuple[PoissonRows, PoissonRows]:
+        """These rows in two parts: the first so many, and the rest."""
         return (
-            Rows(self.arrivals_s[:count], self.table.slice(0, count)),
-            Rows(self.arrivals_s[count:], self.table.slice(count)),
+            PoissonRows(self.arrivals_s[:count], self.table.slice(0, count)),
+            PoissonRows(self.arrivals_s[count:], self.table.slice(count)),
         )
 
 
-class Plan:
+class DrawnPlan:
     """A plan with the columns that are at each place of it, and the rows of its streams."""
 
-    def __init__(self, query: RateQuery, tree: Tree, until_s: float, seed: int = 0) -> None:
+    def __init__(self, query: RateQuery, tree: PlanTree, until_s: float, seed: int = 0) -> None:
         self.query, self.tree, self.until_s, self.seed = query, tree, until_s, seed
 
-    def columns(self, tree: Tree) -> list[str]:
+    def columns(self, tree: PlanTree) -> list[str]:
         """What rows of a subtree still have: the keys and selections that come above it."""
-        names = {source.name for source in sources(tree)}
+        names = {source.name for source in sources_of(tree)}
         keys = [
             f"{each.left}{each.right}".lower()
             for each in self.query.predicates
@@ -61,16 +61,16 @@ class Plan:
         waiting = [s.name for s in self._selections() if s.stream in names and s.name not in done]
         return keys + waiting
 
-    def schema(self, tree: Tree) -> pa.Schema:
-        """Of what a subtree gives out."""
+    def schema(self, tree: PlanTree) -> pa.Schema:
+        """The columns of the rows that a subtree gives out."""
         return pa.schema([(TIME, _TIME_TYPE), *map(self._field, self.columns(tree))])
 
-    def input_schema(self, tree: Tree) -> pa.Schema:
+    def input_schema(self, tree: PlanTree) -> pa.Schema:
         """Of what an operator takes in: the columns of all sides, and which side a row is of."""
-        names = dict.fromkeys(name for side in below(tree) for name in self.columns(side))
+        names = dict.fromkeys(name for side in inputs_of(tree) for name in self.columns(side))
         return pa.schema([(SIDE, pa.int32()), (TIME, _TIME_TYPE), *map(self._field, names)])
 
-    def as_input(self, table: pa.Table, side: int, tree: Tree) -> pa.Table:
+    def as_input(self, table: pa.Table, side: int, tree: PlanTree) -> pa.Table:
         """Rows of one side as an operator takes them in."""
         schema, rows = self.input_schema(tree), table.num_rows
         found = {name: table[name] for name in table.column_names}
@@ -83,11 +83,11 @@ class Plan:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def no_rows(self, tree: Tree) -> Rows:
-        """None yet of what a subtree gives out."""
-        return Rows(np.zeros(0), self.schema(tree).empty_table())
+    def no_rows(self, tree: PlanTree) -> PoissonRows:
+        """An empty batch with the columns that a subtree gives out."""
+        return PoissonRows(np.zeros(0), self.schema(tree).empty_table())
 
-    def rows_of(self, source: Source) -> Rows:
+    def rows_of(self, source: Source) -> PoissonRows:
         """The rows of a stream, as many as there are or can have come."""
         count = self._count(source)
         place = next(n for n, s in enumerate(self.query.streams) if s.name == source.name)
@@ -101,7 +101,7 @@ class Plan:
             wanted = values.get(name)
             some = own.random(count) if wanted is None else own.integers(0, round(wanted), count)
             table[name] = pa.array(some)
-        return Rows(arrivals_s, pa.table(table))
+        return PoissonRows(arrivals_s, pa.table(table))
 
     def _count(self, source: Source) -> int:
         if self.until_s == math.inf:
@@ -118,18 +118,7 @@ class Plan:
         return name, pa.float64() if name in selections else pa.int64()
 
 
-def _selected(tree: Tree) -> list[str]:
+def _selected(tree: PlanTree) -> list[str]:
     """The names of the selections in a subtree."""
     found = [tree.name] if isinstance(tree, Select) else []
-    return found + [name for child in below(tree) for name in _selected(child)]
-
-
-def below(tree: Tree) -> tuple[Tree, ...]:
-    """What an operator stands on."""
-    match tree:
-        case Join(left, right):
-            return left, right
-        case Select(child) | Project(child):
-            return (child,)
-        case Source():
-            return ()
+    return found + [name for child in inputs_of(tree) for name in _selected(child)]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.qm.qm import Reproduced
-from querymesh_lab.papers.rate import rate_figures
-from querymesh_lab.papers.rate import table_3 as rate_costs
+from querymesh_lab.papers.rate import join_costs, rate_figures
 from querymesh_lab.papers.rate.rate_charts import outputs_by_time
 from querymesh_lab.papers.rate.rate_figures import FIRST, SHOWN, ZOOMED
+from querymesh_lab.papers.reproduced import Figures, Reproduced
 
 
 def figure_1(bench: Bench) -> Reproduced:
@@ -19,7 +16,7 @@ def figure_1(bench: Bench) -> Reproduced:
 
 def table_3(bench: Bench) -> Reproduced:
     """Table 3: what joins cost on this machine."""
-    return Reproduced(rate_costs.results(bench))
+    return Reproduced(join_costs.results(bench))
 
 
 def figures_7_to_10(bench: Bench) -> Reproduced:
@@ -53,7 +50,7 @@ def table_6(bench: Bench) -> Reproduced:
     return Reproduced(rate_figures.table_6(bench))
 
 
-FIGURES: Mapping[str, Callable[[Bench], Reproduced]] = {
+FIGURES: Figures = {
     "1": figure_1,
     "table-3": table_3,
     "7-10": figures_7_to_10,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from querymesh.optimize.rate.curves import Curve
-from querymesh_lab.papers.qm.qm_charts import lines
-from querymesh_lab.papers.rate.plan_race import AGAIN, Race
+from querymesh_lab.drawing import lines
+from querymesh_lab.papers.rate.plan_race import AGAIN, PlanRace
 
 POINTS = 60
 
 
-def outputs_by_time(race: Race, figures: tuple[str, str], most: float) -> dict[str, str]:
+def outputs_by_time(race: PlanRace, figures: tuple[str, str], most: float) -> dict[str, str]:
     """Predicted and measured, one line a plan, with results across as the paper has them."""
     return {
         f"figure-{figure}": _drawn(curves, most)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from querymesh.cost.plan_tree import PlanTree, Source
 from querymesh.cost.rates import selection_rate
 from querymesh.optimize.rate.cardinality import cardinality_cost
 from querymesh.optimize.rate.curves import crossings, predicted
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
-from querymesh.optimize.rate.trees import Source, Tree
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.rate.paper_plans import (
@@ -23,8 +23,8 @@ from querymesh_lab.papers.rate.paper_plans import (
     paper_query,
     three_way,
 )
-from querymesh_lab.papers.rate.plan_race import Race, agreed, race, takes_the_lead
-from querymesh_lab.papers.rate.threaded_run import Until, run_plan
+from querymesh_lab.papers.rate.plan_race import PlanRace, agreed, race, takes_the_lead
+from querymesh_lab.papers.rate.threaded_run import StopRule, run_plan
 
 INPUTS, SLOW, FAST = 500.0, (0.1, 0.02), (0.1, 0.0)
 """Figure 1: inputs a second, and of both selections the selectivity and the seconds a row."""
@@ -43,13 +43,13 @@ FIRST = 20_000
 """Results up to which Figures 14 and 15 are discussed."""
 
 TO_THE_END = Scale(faster=20, fewer=100)
-"""Of the runs of Figure 13."""
+"""The scale of the runs of Figure 13, which go to their end."""
 
 BYTE_S = 1e-8
 """To read a byte of an input in Table 6's traditional model: 100 MB a second."""
 
 TABLE_6 = {DEEP: (1e4, 1.3e3), LEAVES: (2e3, 9.7e2), EVENLY: (5e3, 8.8e2)}
-"""Traditional and rate-based estimates."""
+"""The traditional and the rate-based estimate of each plan, as printed."""
 
 FITTED = (
     "fitted, and so no evidence: what a row costs is not in the paper, and was chosen so that this "
@@ -95,25 +95,25 @@ def _selected_rate(bench: Bench, order: str) -> float:
     """Outputs a second of the second half of a run."""
     stream = Source("I", INPUTS)
     steps = (Selection("I", *SLOW, name="s1"), Selection("I", *FAST, name="s2"))
-    tree: Tree = stream
+    tree: PlanTree = stream
     for step in steps if order == "σ1 first" else steps[::-1]:
         tree = step.above(tree)
     seconds = 5.0 if bench.quick else 60.0
-    ran = run_plan(bench.session, RateQuery((stream,), steps=steps), tree, Until(seconds))
+    ran = run_plan(bench.session, RateQuery((stream,), steps=steps), tree, StopRule(seconds))
     curve, end_s = ran.curve(), ran.times_s[-1]
     if end_s <= 0:
         return 0.0
     return (ran.made[-1] - curve.outputs(end_s / 2)) / (end_s / 2)
 
 
-def first_results(bench: Bench) -> tuple[Race, list[Result]]:
+def first_results(bench: Bench) -> tuple[PlanRace, list[Result]]:
     """§ 5.2, the first results: where the second plan overtakes the first, Figures 9 and 10.
 
     Five times slower than in the paper: around the crossing the plans are within a second of each
     other for thousands of results, and Spark's micro-batches take about one.
     """
     scale = Scale(faster=10) if bench.quick else Scale(faster=0.2)
-    until = Until(6.0 if bench.quick else 150.0, ZOOMED)
+    until = StopRule(6.0 if bench.quick else 150.0, ZOOMED)
     query, trees = paper_query(THREE_DELAYS_S, scale), three_way(scale)
     found = race(bench, query, trees, scale, until, control=AC_FIRST)
     rows = []
@@ -130,10 +130,10 @@ def first_results(bench: Bench) -> tuple[Race, list[Result]]:
     return found, rows + found.pair(("9", "10"), AC_FIRST, AB_FIRST, CROSSING / 4)
 
 
-def three_streams(bench: Bench) -> tuple[Race, list[Result]]:
+def three_streams(bench: Bench) -> tuple[PlanRace, list[Result]]:
     """§ 5.2, most of the run: Figures 7 and 8."""
     scale = Scale(faster=10) if bench.quick else Scale()
-    until = Until(6.0 if bench.quick else 100.0, SHOWN)
+    until = StopRule(6.0 if bench.quick else 100.0, SHOWN)
     query, trees = paper_query(THREE_DELAYS_S, scale), three_way(scale)
     found = race(bench, query, trees, scale, until, control=AC_FIRST)
     rows = []
@@ -146,10 +146,10 @@ def three_streams(bench: Bench) -> tuple[Race, list[Result]]:
     return found, [*rows, Result(claim, found.furthest((2_000, 5_000, 20_000, SHOWN)))]
 
 
-def five_streams(bench: Bench) -> tuple[Race, list[Result]]:
+def five_streams(bench: Bench) -> tuple[PlanRace, list[Result]]:
     """§ 5.3, the first results: Figures 14 and 15."""
     scale = Scale(faster=40) if bench.quick else Scale(faster=4)
-    until = Until(6.0 if bench.quick else 170.0, FIRST)
+    until = StopRule(6.0 if bench.quick else 170.0, FIRST)
     query, trees = paper_query(FIVE_DELAYS_S, scale), five_way(scale)
     del trees[OTHER]  # `predicted_of_five` has what is predicted of it
     found = race(bench, query, trees, scale, until, control=EVENLY)
@@ -160,10 +160,10 @@ def five_streams(bench: Bench) -> tuple[Race, list[Result]]:
     return found, rows
 
 
-def five_to_the_end(bench: Bench) -> tuple[Race, list[Result]]:
+def five_to_the_end(bench: Bench) -> tuple[PlanRace, list[Result]]:
     """§ 5.3, up to the last result: Figures 12 and 13."""
     scale = Scale(faster=200, fewer=200) if bench.quick else TO_THE_END
-    until = Until(12.0 if bench.quick else 110.0)
+    until = StopRule(12.0 if bench.quick else 110.0)
     query, trees = paper_query(FIVE_DELAYS_S, scale), five_way(scale)
     found = race(bench, query, trees, scale, until, control=LEAVES)
     results = agreed(bench, query, trees, found) * scale.fewer

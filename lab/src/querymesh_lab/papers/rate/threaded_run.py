@@ -32,14 +32,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from querymesh.arrays import Floats
+from querymesh.cost.plan_tree import (
+    Aggregate,
+    Join,
+    PlanTree,
+    Project,
+    Select,
+    Source,
+    inputs_of,
+)
 from querymesh.optimize.rate.curves import Curve
 from querymesh.optimize.rate.stream_query import RateQuery
-from querymesh.optimize.rate.trees import Join, Project, Select, Source, Tree
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query as parsed
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, Plan, Rows, below
+from querymesh_lab.papers.rate.poisson_rows import SIDE, TIME, DrawnPlan, PoissonRows
 
 _POLL_S = 0.02
 _MOST_ROWS = 200_000
@@ -54,7 +62,7 @@ _SETTINGS = {
 
 
 @dataclass
-class Measured:
+class MeasuredRun:
     """When there were how many results: seconds from the start, and totals."""
 
     times_s: list[float] = field(default_factory=lambda: [0.0])
@@ -63,17 +71,17 @@ class Measured:
     batches: int = 0
 
     def add(self, time_s: float, rows: int) -> None:
-        """So many more, all at once."""
+        """Note that so many more results came, all at once."""
         self.times_s.append(time_s)
         self.made.append(self.made[-1] + rows)
 
     def curve(self) -> Curve:
-        """Between two batches in a straight line."""
+        """Results over time, in a straight line between two batches."""
         return Curve(np.array(self.times_s), np.array(self.made, float), self.ended)
 
 
 @dataclass(frozen=True)
-class Until:
+class StopRule:
     """When a run is over, if its streams do not end before."""
 
     seconds: float
@@ -81,13 +89,13 @@ class Until:
 
 
 def run_plan(
-    session: SparkSession, query: RateQuery, tree: Tree, until: Until, seed: int = 0
-) -> Measured:
-    """Run a plan, and watch what comes out."""
+    session: SparkSession, query: RateQuery, tree: PlanTree, until: StopRule, seed: int = 0
+) -> MeasuredRun:
+    """Run a plan until the rule says stop, and note when results come out."""
     own = session.newSession()
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
-    plan = Plan(query, tree, until.seconds, seed)
+    plan = DrawnPlan(query, tree, until.seconds, seed)
     with TemporaryDirectory() as folder:
         return _Running(own, plan, until, Path(folder)).watched()
 
@@ -95,28 +103,30 @@ def run_plan(
 class _Running:
     """One run: its operators, from the last one down, and their clock."""
 
-    def __init__(self, session: SparkSession, plan: Plan, until: Until, folder: Path) -> None:
+    def __init__(
+        self, session: SparkSession, plan: DrawnPlan, until: StopRule, folder: Path
+    ) -> None:
         self.session, self.plan, self.until, self.folder = session, plan, until, folder
-        self.measured = Measured()
+        self.measured = MeasuredRun()
         self.stopped = threading.Event()
         self.failed: list[BaseException] = []
         self.started_s = 0.0
         self.operators: list[_Operator] = []
         self._operator(plan.tree, None)
 
-    def _operator(self, tree: Tree, parent: _Operator | None) -> _Inlet:
+    def _operator(self, tree: PlanTree, parent: _Operator | None) -> _Inlet:
         """The input that a subtree is to the operator above it."""
         if isinstance(tree, Source):
             return _Inlet(self.plan.rows_of(tree), ended=True)
         operator = _Operator(self, tree, parent, len(self.operators))
         self.operators.append(operator)
-        operator.inlets = [self._operator(each, operator) for each in below(tree)]
+        operator.inlets = [self._operator(each, operator) for each in inputs_of(tree)]
         return operator.outlet
 
     def now_s(self) -> float:
         return perf_counter() - self.started_s
 
-    def watched(self) -> Measured:
+    def watched(self) -> MeasuredRun:
         try:
             for operator in self.operators:
                 operator.open()
@@ -151,18 +161,18 @@ class _Running:
 class _Inlet:
     """What has come to an operator on one side and waits: rows in the order of their arrival."""
 
-    def __init__(self, rows: Rows, ended: bool = False) -> None:
+    def __init__(self, rows: PoissonRows, ended: bool = False) -> None:
         self._rows = rows
         self._lock = threading.Lock()
         self.ended = ended
         """Nothing will be put in any more."""
 
-    def put(self, rows: Rows) -> None:
+    def put(self, rows: PoissonRows) -> None:
         with self._lock:
-            self._rows = Rows.concat(self._rows, rows)
+            self._rows = PoissonRows.concat(self._rows, rows)
 
     def arrivals_s(self, now_s: float) -> Floats:
-        """Of the rows that have come by now."""
+        """When each of the rows came that have come by now."""
         with self._lock:
             due = int(np.searchsorted(self._rows.arrivals_s, now_s, side="right"))
             return self._rows.arrivals_s[: min(due, _MOST_ROWS)]
@@ -182,7 +192,7 @@ class _Operator:
     """A join or selection as a Spark query, fed by a file for each micro-batch."""
 
     def __init__(
-        self, running: _Running, tree: Tree, parent: _Operator | None, number: int
+        self, running: _Running, tree: PlanTree, parent: _Operator | None, number: int
     ) -> None:
         assert not isinstance(tree, Source)
         self.running, self.tree, self.parent = running, tree, parent
@@ -190,7 +200,7 @@ class _Operator:
         self.outlet = _Inlet(running.plan.no_rows(tree))
         self.folder = running.folder / f"operator-{number}"
         self.batches = 0
-        self._cost_s = tree.costs.row_and_pair_s[0] if isinstance(tree, Join) else tree.cost_s
+        self._cost_s = tree.costs.row_s[0] if isinstance(tree, Join) else tree.cost_s
         self._busy_until_s = 0.0
         self._found: list[pa.Table] = []
         self._kept = threading.Event()
@@ -219,7 +229,7 @@ class _Operator:
             self._query.stop()
 
     def work(self) -> None:
-        """Handle what comes, until nothing will."""
+        """Handle what comes until nothing more will come."""
         while not self.running.is_over():
             all_came = all(inlet.ended for inlet in self.inlets)
             batch = self._handled(self.running.now_s())
@@ -276,7 +286,7 @@ class _Operator:
             self._count = 0
             return
         for table in self._found:
-            self.outlet.put(Rows(np.full(table.num_rows, now_s), table))
+            self.outlet.put(PoissonRows(np.full(table.num_rows, now_s), table))
         self._found.clear()
 
 
@@ -292,22 +302,22 @@ def done_at_s(arrivals_s: Floats, cost_s: float, busy_until_s: float) -> Floats:
     return done_s
 
 
-def _processed(plan: Plan, tree: Tree, read: DataFrame) -> DataFrame:
-    """What an operator makes of its input."""
+def _processed(plan: DrawnPlan, tree: PlanTree, read: DataFrame) -> DataFrame:
+    """The rows that an operator makes of its input."""
     match tree:
         case Join():
             join = two_way(plan, tree)
             sides = {"l": read.filter(f"{SIDE} = 0"), "r": read.filter(f"{SIDE} = 1")}
             return join_tree(join, sides, ("l", "r"), "365 days")
-        case Select(name=name, selectivity=selectivity):
-            return read.filter(f"`{name}` < {selectivity}").select(*plan.schema(tree).names)
+        case Select(name=name):
+            return read.filter(f"`{name}` < {tree.passes}").select(*plan.schema(tree).names)
         case Project():
             return read.select(*plan.schema(tree).names)
-        case Source():
-            raise AssertionError("a source is no operator")
+        case Source() | Aggregate():
+            raise AssertionError("no operator of RBO")
 
 
-def two_way(plan: Plan, tree: Join) -> JoinQuery:
+def two_way(plan: DrawnPlan, tree: Join) -> JoinQuery:
     """The join of one node as a query: what its sides are equal in, and what is read above it."""
     left, right = plan.columns(tree.left), plan.columns(tree.right)
     names = {name: f"{'l' if name in left else 'r'}.`{name}`" for name in plan.columns(tree)}

@@ -1,1 +1,1 @@
-"""What runs inside Flink's own virtual environment; nothing here may import the rest of us."""
+"""Apache Flink as a contestant; `serve_jobs.py` runs in its environment and imports none of us."""

@@ -37,14 +37,14 @@ class LargestCheckpoint(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Look until told to stop."""
+        """Note the largest checkpoint until `stop` is called."""
         while not self._done.wait(LOOK_EVERY_S):
             for checkpoint in self.folder.glob("*/chk-*"):
                 self.seen.add(checkpoint.name)
                 self.bytes = max(self.bytes, _size(checkpoint))
 
     def stop(self) -> None:
-        """Stop looking, and wait until the thread has ended."""
+        """End the thread; the largest size seen stays."""
         self._done.set()
         self.join()
 
@@ -87,7 +87,7 @@ def run_job(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Run a job for each line of standard input, until it ends."""
     for line in sys.stdin:
         try:
             answer = run_job(json.loads(line))

@@ -1,0 +1,54 @@
+"""The group that all commands belong to: it turns errors into a message and an exit code.
+
+Errors of the package are one red message and exit code 1, wrong usage is exit code 2, and only a
+defect shows a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from pyspark.errors import PySparkException
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from querymesh.errors import QueryMeshError
+
+err = Console(stderr=True, highlight=False)
+
+
+class Commands(TyperGroup):
+    """All commands; what they raise is told without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except QueryMeshError as problem:
+            err.print(Text(str(problem), style="red"), soft_wrap=True)
+        except PySparkException as problem:
+            err.print(Text(_task_error(problem), style="red"), soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _task_error(problem: PySparkException) -> str:
+    """What went wrong in a task, without Spark's traceback around it."""
+    text = str(problem)
+    ours = text.rfind("querymesh.errors.")
+    if ours < 0:
+        return f"Spark: {text.strip().splitlines()[0]}"
+    kind, _, message = text[ours + len("querymesh.errors.") :].partition(": ")
+    java = message.find("\n\n\tat ")
+    return message[:java].strip() if java > 0 else message.strip() or kind
+
+
+def empty_app() -> typer.Typer:
+    """The application before any command is added."""
+    return typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        help="Different plans for different data, on Apache Spark.",
+    )

@@ -1,0 +1,109 @@
+"""`querymesh run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from pyspark.sql import DataFrame
+
+import querymesh as qm
+from querymesh.cli import options
+from querymesh.cli.files import (
+    as_stream,
+    read_files,
+    read_query,
+    split_inputs,
+    stream_names,
+    write_format,
+)
+from querymesh.cli.options import Engine, Policy, policy_from, training_from
+from querymesh.cli.results import print_run, write_page, write_result
+
+
+def run(
+    query: options.QueryFile,
+    inputs: options.Inputs,
+    output: options.Output,
+    policy: options.PolicyName = Policy.mesh,
+    engine: options.EngineName = Engine.auto,
+    checkpoint: options.Checkpoint = None,
+    mesh: options.MeshFile = None,
+    functions: options.Functions = None,
+    time: options.Time = None,
+    stream: options.Stream = False,
+    follow: options.Follow = False,
+    files: options.FilesPerBatch = None,
+    shards: options.Shards = None,
+    watermark: options.Watermark = "10 seconds",
+    idle_timeout: options.IdleTimeout = "10 minutes",
+    index: options.Index = "hash",
+    goal: options.Goal = None,
+    weights: options.Weights = None,
+    samples: options.StreamSamples = None,
+    html: options.PlanPage = None,
+    adapt: options.Adapt = True,
+    preset: options.Preset = None,
+    search: options.Search = None,
+    start: options.Start = None,
+    tolerance: options.Tolerance = None,
+    accuracy: options.Accuracy = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Run a query over files and write what it finds."""
+    if follow and not stream:
+        raise typer.BadParameter("--follow is for streams: give --stream as well")
+    if stream and checkpoint is None:
+        raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
+    if html is not None and policy not in (Policy.rate, Policy.chart):
+        raise typer.BadParameter(
+            "--html is a page of what policy rate or chart has planned: give --policy rate or "
+            "--policy chart; a mesh is drawn by querymesh explain --html"
+        )
+    if output.exists() and not stream:
+        raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
+    paths = split_inputs(inputs)
+    style = write_format(output)
+    asked = read_query(query, functions, time)
+    plan = asked if mesh is None else _saved_mesh(mesh, asked)
+    training = training_from(preset, search, start, tolerance, accuracy, seed)
+    chosen = policy_from(policy, training, adapt, goal, weights)
+    spark = qm.local_session(app_name="querymesh-run")
+    data = read_files(spark, paths)
+    if stream:
+        data = _streams(asked, data, paths, files)
+    result = qm.run(
+        plan,
+        data,
+        sample=read_files(spark, split_inputs(samples)) if samples else None,
+        policy=chosen,
+        engine=engine.value,
+        index=index,
+        shards=shards,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        watermark=watermark,
+        idle_timeout=idle_timeout,
+    )
+    write_result(result, output, style, checkpoint, follow)
+    print_run(result, output)
+    if html is not None:
+        write_page(result, html)
+
+
+def _saved_mesh(path: Path, asked: qm.Query) -> qm.Mesh | qm.JoinMesh:
+    """The mesh of a file, which must have been trained for the query that is asked."""
+    mesh = qm.load(path, functions=asked.functions)
+    if mesh.query.sql.split() != asked.sql.split():
+        raise qm.MeshFileError(f"{path} was trained for another query: {mesh.query.sql}")
+    return mesh
+
+
+def _streams(
+    asked: qm.Query, data: dict[str, DataFrame], paths: dict[str, str], files: int | None
+) -> dict[str, DataFrame]:
+    """The inputs, with those that the query reads as streams read as streams of files."""
+    streaming = stream_names(asked, data)
+    return {
+        name: as_stream(df, paths[name], files) if name.lower() in streaming else df
+        for name, df in data.items()
+    }

@@ -1,0 +1,52 @@
+"""Policy `chart`: join orders by output rate and memory, weighed against each other (OM)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from querymesh.cost.utility import Weights
+from querymesh.errors import OptionError
+from querymesh.optimize.chart.chart_planner import ChartPlanner
+from querymesh.optimize.chart.charting import Charting, checked_weights
+from querymesh.policies.planned import Planned
+from querymesh.query.join import JoinQuery
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart(Planned):
+    """Plans joins of windowed streams by charts worked out beforehand (OM § 4.4).
+
+    Options, beside `sample_rows`, `budget` and `seed` of all planning policies:
+
+    - `weights`: what a high output rate and what little memory are worth, such as (0.4, 0.6)
+    - `charting`: every choice of OM § 4 at once; `weights` go before it
+    """
+
+    name: ClassVar[str] = "chart"
+
+    weights: Weights | Sequence[float] | None = None
+    charting: Charting = field(default_factory=Charting)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.charting, Charting):
+            raise OptionError(
+                f"charting is a querymesh.policies.Charting, not {type(self.charting).__name__}"
+            )
+        if self.weights is not None:
+            chosen = replace(self.charting, weights=checked_weights(self.weights))
+            object.__setattr__(self, "charting", chosen)
+
+    @classmethod
+    def paper(cls, **options: Any) -> Chart:
+        """With OM's own settings: ten partitions of each dimension, § 4.1's model as printed."""
+        return cls(charting=Charting(k=10, model="paper"), **options)
+
+    def planner(
+        self, join: JoinQuery, *, at_once: bool, sizes: dict[str, int] | None
+    ) -> ChartPlanner:
+        """A planner that builds its charts when it has seen enough rounds; a sample is one, and all
+        there is to be observed before the run."""
+        return ChartPlanner(join, replace(self.charting, settle=1) if at_once else self.charting)

@@ -1,0 +1,112 @@
+"""Policy `mesh`: a route for each kind of tuple, learned from a sample (QM)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from querymesh.errors import OptionError
+from querymesh.mesh.fit import as_single
+from querymesh.mesh.mesh import Mesh as MeshData
+from querymesh.optimize.adapt.adapt import Adaptation
+from querymesh.optimize.train.training import Training
+from querymesh.options import check_integer
+from querymesh.policies.learned_meshes import LearnedMeshes
+from querymesh.policies.policy import Job, Policy
+
+log = logging.getLogger("querymesh")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(Policy):
+    """A policy whose meshes are trained on a sample, or learned from a stream's first batches.
+
+    Options:
+
+    - `sample_rows`: how many rows are profiled; 2,000 unless told
+    - `accuracy`: a share such as 0.95: the sample is doubled until it foretells other rows so well
+      (QM § 4.2); not asked for unless told
+    - `tolerance`: a share such as 0.05: orders that cost at most so much more than the best are
+      left to a lottery while the query runs (QM § 5.4); none are unless told
+    - `seed`: of everything that is drawn by chance; 0 unless told
+    - `adapt`: whether a stream goes on learning as its data changes (QM § 5.3); an `Adaptation`
+      says how eagerly, and then it must
+    - `training`: every choice of QM § 4 at once; the options above go before it
+    """
+
+    shares_a_pass: ClassVar[bool] = True
+    can_be_written: ClassVar[bool] = True
+
+    sample_rows: int | None = None
+    accuracy: float | None = None
+    tolerance: float | None = None
+    seed: int | None = None
+    adapt: bool | Adaptation = True
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.training, Training):
+            raise OptionError(
+                f"training is a querymesh.policies.Training, not {type(self.training).__name__}"
+            )
+        if not isinstance(self.adapt, bool | Adaptation):
+            raise OptionError(
+                "adapt is True, False or a querymesh.policies.Adaptation, not "
+                f"{type(self.adapt).__name__}"
+            )
+        names = ("sample_rows", "accuracy", "tolerance", "seed")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.sample_rows is not None:
+            check_integer("sample_rows", self.sample_rows, least=1)
+            most = max(self.sample_rows, self.training.most_sample_rows)
+            given["most_sample_rows"] = most
+        object.__setattr__(self, "training", replace(self.training, **given))
+
+    @classmethod
+    def paper(cls, table: str = "table-1", **options: Any) -> Any:
+        """With the defaults of the paper's experiments, QM's "table-1" or "table-3"."""
+        return cls(training=Training.preset(table), **options)
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """How a stream adapts; None if it keeps the mesh it learned first."""
+        if isinstance(self.adapt, Adaptation):
+            return self.adapt
+        return Adaptation() if self.adapt else None
+
+    @property
+    def must_adapt(self) -> bool:
+        """An `Adaptation` asks for it in so many words."""
+        return isinstance(self.adapt, Adaptation)
+
+    def begin(self, job: Job) -> LearnedMeshes:
+        """A mesh that was given runs as it is. A batch, or a sample, is trained on; a stream starts
+        with the order as written."""
+        if self.must_adapt and not job.streaming:
+            log.warning("adapt= is for streams: a batch keeps the mesh its sample gave it")
+        meshes, rates = self._meshes(job)
+        return LearnedMeshes(
+            job, self.name, self.training, self.adaptation, self.must_adapt, meshes, rates
+        )
+
+    def _meshes(self, job: Job) -> tuple[Mapping[str, MeshData], Mapping[str, float]]:
+        if job.given:
+            single = self.name == "single"
+            found = {a: as_single(mesh) if single else mesh for a, mesh in job.given.items()}
+            return found, job.rates
+        if job.streaming and not job.sampled:
+            return job.written(), {}
+        return job.trainer.train(self.name, self.training)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mesh(Trained):
+    """A route for each kind of tuple (QM): the default.
+
+    Options, as `Trained` explains them: `sample_rows`, `accuracy`, `tolerance`, `seed`, `adapt` and
+    `training`. `Mesh.paper("table-1")` and `Mesh.paper("table-3")` are the paper's.
+    """
+
+    name: ClassVar[str] = "mesh"

@@ -1,0 +1,85 @@
+"""What a task executes of a query over one source: the fabric, on a partition's Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.lookup_table import LookupTable
+from querymesh.fabric.core.shared_fabric import make_fabric
+from querymesh.fabric.core.tables import make_tables
+from querymesh.query.model import BoundQuery
+from querymesh.runtime.reports import ReportSender
+from querymesh.runtime.task.place import TaskPlace
+from querymesh.runtime.task.router_source import RouterSource, TaskStart
+from querymesh.runtime.task_report import TaskReport, ViewReport
+from querymesh.runtime.worker_cache import WorkerCache
+
+_tables: WorkerCache[str, Mapping[str, LookupTable]] = WorkerCache(16)
+"""By run, its look-up tables."""
+
+
+@dataclass
+class FilterTask:
+    """The task of one partition; picklable. `tables` are the static tables as they were sent."""
+
+    bound: BoundQuery
+    source: RouterSource
+    reports: ReportSender
+    tables: Any
+    on_error: str = "raise"
+
+    def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
+        """The results of one partition; what was done is reported once, at the end."""
+        tables = _tables.get_or_make(self.source.name, self._lookup_tables)
+        fabric = make_fabric(self.bound, tables, self.on_error)
+        report = ViewReport(fabric.metrics)
+        start = self.source.begin(place, report)
+        see = self._profiler(start, place, tables, report)
+        for batch in batches:
+            if see is not None:
+                see(batch)
+            yield from fabric.run(batch, start.router)
+        self.source.end(start.router, place, report)
+        self._send(report, place)
+
+    def passes(
+        self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
+    ) -> Iterator[pa.Array]:
+        """Which rows pass, for a filter to which Spark sends these columns and no others."""
+        fabric = Fabric(self.bound, None, self.on_error)
+        report = ViewReport(fabric.metrics)
+        router = self.source.begin(place, report).router
+        for part in parts:
+            arrays = part if isinstance(part, tuple) else (part,)
+            batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
+            yield pa.array(fabric.passes(batch, router))
+        self.source.end(router, place, report)
+        self._send(report, place)
+
+    def _send(self, report: ViewReport, place: TaskPlace) -> None:
+        self.reports.send(TaskReport({self.bound.source.alias: report}, place))
+
+    def _profiler(
+        self,
+        start: TaskStart,
+        place: TaskPlace,
+        tables: Mapping[str, LookupTable],
+        report: ViewReport,
+    ) -> Any:
+        """What profiles some rows of each batch, as the task was told; None if it was told none."""
+        if start.share <= 0 or start.most < 1:
+            return None
+        from querymesh.runtime.task.profiling import BatchProfiling, Profiling
+
+        rng = np.random.default_rng((self.source.seed, place.partition, (place.batch or 0) + 1))
+        profiling = Profiling(report, start, rng, len(self.bound.operators))
+        return BatchProfiling(self.bound, tables, self.on_error, profiling).see
+
+    def _lookup_tables(self) -> dict[str, LookupTable]:
+        return make_tables(self.bound, self.tables(), self.on_error)

@@ -1,0 +1,82 @@
+"""Training for one source: take a sample, profile it, time it on the engine it will run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.query.model import BoundQuery
+from querymesh.spark.inputs import Data, static_tables
+from querymesh.spark.sample import take_sample
+from querymesh.spark.schema import conform
+
+if TYPE_CHECKING:
+    from querymesh.optimize.train.training import Training
+    from querymesh.stats.profile import Profile
+
+
+@dataclass(frozen=True)
+class FilterTrainer:
+    """Trains the mesh of a query over one source; `engine` is where it will run."""
+
+    bound: BoundQuery
+    data: Mapping[str, Data]
+    sample: Data | None
+    on_error: str
+    engine: str
+
+    def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
+        """Train on the sample, or on one of the source; else the written order, where it will do.
+
+        It will for fewer than two operators, which have one order, and for an empty DataFrame.
+        """
+        bound, alias = self.bound, self.bound.source.alias
+        names = tuple(operator.name for operator in bound.operators)
+        written = written_order(bound.query, names, bound.precedence)
+        if len(names) < 2:
+            return {alias: written}, {}
+        given = self.data[alias] if self.sample is None else self.sample
+        first = take_sample(given, training.sample_rows, training.seed)
+        if first.num_rows == 0:
+            return {alias: written}, {}
+        return {alias: self.train_on(given, first, policy, training)}, {}
+
+    def train_on(self, given: Data, first: pa.Table, policy: str, training: Training) -> Mesh:
+        """Train on a first sample, and on larger ones of what was given if it is not accurate."""
+        from querymesh.fabric.core.tables import make_tables
+        from querymesh.fabric.profile.calibrate import calibrate
+        from querymesh.fabric.profile.profiler import profile_sample
+        from querymesh.optimize.train.judge import train_until_accurate
+
+        bound = self.bound
+        tables = make_tables(bound, static_tables(bound, self.data), self.on_error)
+        overheads = calibrate(training.window)
+        session = self._session()
+        natively = self.engine == "native" and session is not None and len(bound.operators) > 1
+        if natively:
+            overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
+
+        def take(rows: int, seed: int) -> Profile:
+            again = (rows, seed) != (training.sample_rows, training.seed)
+            sample = take_sample(given, rows, seed) if again else first
+            sample = conform(sample, bound.schemas[bound.source.alias])
+            profile = profile_sample(bound, sample, tables, self.on_error)
+            if not natively or profile.rows == 0:
+                return profile
+            from querymesh.spark.filters.native_cost import native_costs_us
+
+            drop_us, pass_us = native_costs_us(session, profile, bound)
+            return replace(profile, drop_us=drop_us, pass_us=pass_us)
+
+        return train_until_accurate(bound.query, take, overheads, training, policy)
+
+    def _session(self) -> SparkSession | None:
+        source = self.data[self.bound.source.alias]
+        if isinstance(source, DataFrame):
+            return source.sparkSession
+        return SparkSession.getActiveSession()
