@@ -16,7 +16,7 @@ from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.query.model import Query
-from querymesh.runtime.loop import Loop
+from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
 from querymesh.runtime.run_counts import BatchCounts, Batches, ShardCounts
 from querymesh.runtime.task_report import StreamState, TaskReport
 from querymesh.runtime.view import View
@@ -73,7 +73,8 @@ class Run(Explained):
         with self._lock:
             self._batches.add(report)
             self._shards.add(report)
-            self._problems += [p for p in report.problems if p not in self._problems]
+            new = [problem for problem in report.problems if problem not in self._problems]
+            self._problems = (self._problems + new)[:KEPT_PROBLEMS]
         for alias, view in report.views.items():
             self.views[alias].receive(view)
         for loop in self.loops:

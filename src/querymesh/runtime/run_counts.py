@@ -7,6 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task_report import COUNTS, StreamState, TaskReport
 from querymesh.runtime.view import View
 
@@ -119,20 +120,20 @@ class ShardCounts:
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {name: defaultdict(int) for name in COUNTS}
-        self._last: dict[int, TaskReport] = {}
+        self._last: dict[int, tuple[TaskPlace, dict[str, dict[str, int]]]] = {}
         self._states: dict[tuple[int, str], StreamState] = {}
 
     def add(self, report: TaskReport) -> None:
         """Count a task's tuples; of a micro-batch that a shard runs again, only the last run's."""
-        last = self._last.get(report.shard)
-        again = report.batch is not None and last is not None and last.place == report.place
+        now = {name: dict(getattr(report, name)) for name in COUNTS}
+        place, last = self._last.get(report.shard, (None, {}))
+        again = report.batch is not None and place == report.place
         for name, counts in self._counts.items():
-            for alias, count in getattr(report, name).items():
+            for alias, count in now[name].items():
                 counts[alias] += count
-            if again:
-                for alias, count in getattr(last, name).items():
-                    counts[alias] -= count
-        self._last[report.shard] = report
+            for alias, count in last[name].items() if again else ():
+                counts[alias] -= count
+        self._last[report.shard] = report.place, now
         self._states.update(report.states)
 
     def counted(self, name: str, alias: str) -> int:
