@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test soak lint bench clean help
+.PHONY: demo test test-fast soak lint bench clean help
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.for-demo  ## run the bullish-stock example on an embedded Spark, about a minute
 	$(BIN)/querymesh demo --report out/demo.html
@@ -15,8 +15,12 @@ demo: $(VENV)/.for-demo  ## run the bullish-stock example on an embedded Spark, 
 test: $(VENV)/.for-test  ## run all tests
 	$(BIN)/python -m pytest
 
+test-fast: $(VENV)/.for-test  ## run the tests that need no Spark, and so start no JVM
+	$(BIN)/python -m pytest -m "not spark"
+
 soak: $(VENV)/.for-test  ## the longer form of the joins' tests: SOAK times as many examples and kills
-	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest tests/fabric/test_join.py tests/spark -k "join or aggregate"
+	QUERYMESH_SOAK=$(or $(SOAK),10) $(BIN)/python -m pytest \
+	  $$(grep -rl --include='test_*.py' QUERYMESH_SOAK tests lab/tests)
 
 lint: $(VENV)/.for-test  ## style, types and import contracts
 	$(BIN)/ruff check src lab tests conftest.py
@@ -43,6 +47,7 @@ $(VENV)/.for-%: pyproject.toml lab/pyproject.toml | $(BIN)/python
 	  $(PIP) install --quiet --editable ".[java]"
 	@touch $@
 
+# The demo needs the library alone; tests and benchmarks need the laboratory as well.
 $(VENV)/.for-demo:  EXTRAS := report
 $(VENV)/.for-test:  EXTRAS := dev,report
 $(VENV)/.for-bench: EXTRAS := report

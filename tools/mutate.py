@@ -10,7 +10,9 @@ place of the real one while the tests run, and the real one is put back whatever
 is *caught* where the tests fail or run into the time limit, and has *survived* where they pass. A
 survivor is either a test that is missing, or a change that makes no difference.
 
-Words after `--` go to pytest. The exit status is 1 where a change survived.
+Words after `--` go to pytest. `--preload numpy pyarrow.compute` imports what is slow to import once
+and not for every change; name no module of the project itself there. The exit status is 1 where a
+change survived.
 """
 
 from __future__ import annotations
@@ -18,17 +20,21 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+LONGEST_S = 3600.0
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -221,23 +227,31 @@ def in_place(mutant: Mutant) -> Iterator[None]:
         os.utime(mutant.path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def passes(tests: Sequence[str], timeout_s: float | None) -> bool:
-    """Whether the tests pass within the time."""
-    command = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as run:
-        try:
-            return run.wait(timeout_s) == 0
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            if run.poll() is None:
-                os.killpg(run.pid, signal.SIGKILL)
+def passes(tests: Sequence[str], timeout_s: float) -> bool:
+    """Whether the tests pass within the time, run in a copy of this process."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        sys.dont_write_bytecode = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os._exit(pytest.main(["-x", "-n", "0", "-p", "no:cacheprovider", *tests]))
+    end = time.monotonic() + timeout_s
+    try:
+        while time.monotonic() < end:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return status == 0
+            time.sleep(0.02)
+        return False
+    finally:
+        # What the tests started must not outlive them, nor they an interrupt of ours.
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def modules_of(paths: Sequence[Path]) -> list[Path]:
@@ -258,6 +272,9 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--most", type=int, help="a random sample of this many changes")
     parser.add_argument("--seed", type=int, default=0, help="of that sample")
     parser.add_argument("--timeout", type=float, help="seconds for the tests of one change")
+    parser.add_argument(
+        "--preload", nargs="*", default=[], help="libraries to import once, not for every change"
+    )
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     return parser.parse_args(words[:at]), words[at + 1 :]
 
@@ -275,9 +292,11 @@ def main() -> int:
         return 0
 
     tests = [*arguments.tests, *for_pytest]
+    for library in arguments.preload:
+        importlib.import_module(library)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start = time.monotonic()
-    if not passes(tests, None):
+    if not passes(tests, LONGEST_S):
         print("the tests fail before anything is changed", file=sys.stderr)
         return 2
     timeout_s = arguments.timeout or 10 + 5 * (time.monotonic() - start)

@@ -22,7 +22,7 @@ from querymesh.cost.utility import (
     plan_costs,
     utility,
 )
-from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError, UnsupportedError
 
 FIGURE_2 = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=1.0)
 P1 = Select(Select(Source("s"), ("o1",), 1 / 500), ("o2",), 1 / 50)
@@ -144,12 +144,12 @@ def test_a_stream_as_it_is_costs_no_memory():
 
 @pytest.mark.parametrize("weights", [(-1, 1), (1, -0.1), (float("nan"), 1), (float("inf"), 0)])
 def test_a_weight_below_zero_or_without_a_value_is_refused(weights):
-    with pytest.raises(QueryMeshError, match="finite number from 0 on"):
+    with pytest.raises(OptionError, match="finite number from 0 on"):
         Weights(*weights)
 
 
 def test_weights_that_are_all_zero_are_refused():
-    with pytest.raises(QueryMeshError, match="every plan would cost the same"):
+    with pytest.raises(OptionError, match="every plan would cost the same"):
         Weights(0, 0)
 
 

@@ -12,6 +12,9 @@ from drifting import PLAIN, SWAPPED, Files, conditions, is_even, trained
 from equivalence import as_multiset
 from simulated_stream import OPPOSITE
 
+EAGER = qm.policies.Mesh(adapt=qm.policies.Adaptation())
+"""Told in so many words to adapt: where it cannot, that is an error."""
+
 
 def drained(out, tmp_path):
     running = (
@@ -54,8 +57,8 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     switch = live.switches[0]
     assert 12 <= switch.batch < 22
     assert " passed " in switch.reason
-    assert [version for version, _ in live.versions] == list(range(len(live.versions)))
-    assert batches[-1].versions == {live.versions[-1][0]}
+    assert [version for version, _ in live.view.versions] == [*range(live.view.version + 1)]
+    assert batches[-1].versions == {"input": {live.view.version}}
     assert switch.reason in caplog.text
 
     for passes in [SWAPPED] * 2:
@@ -63,7 +66,7 @@ def test_after_a_swap_of_selectivities_a_stream_returns_to_its_oracle(spark, tmp
     again = qm.run(mesh, files.stream(spark), checkpoint=checkpoint)
     drained(again, tmp_path)
     later = qm.inspect(again)
-    assert later.batches[-1].versions == {live.versions[-1][0]}, "what was learned is kept"
+    assert later.batches[-1].versions == {"input": {live.view.version}}, "what was learned is kept"
     assert later.batches[-1].evaluations < 1.1 * files.oracle[-1]
     assert results(spark, tmp_path) == files.expected()
 
@@ -78,7 +81,10 @@ def test_content_based_routing_follows_a_swap_within_two_batches(spark, tmp_path
     """Twelve thousand rows, where a mesh may take ten batches."""
     files = Files(tmp_path / "in", [OPPOSITE] * 4 + [SWAPPED] * 4)
     routing = qm.policies.Routing(trial_by="calls", chunk=1000, split_if_cheaper=False)
-    how = {"policy": "cbr", "routing": routing, "checkpoint": str(tmp_path / "checkpoint")}
+    how = {
+        "policy": qm.policies.Cbr(routing=routing),
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
     out = files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected(), "no row lost, none doubled"
@@ -118,12 +124,12 @@ def test_on_stationary_data_adapting_costs_less_than_a_hundredth(spark, tmp_path
 def test_an_untrained_stream_goes_on_adapting(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 8 + [SWAPPED] * 10)
     out = files.stream(spark).transform(
-        qm.where(*conditions(cost=1.0), training=qm.policies.Training(sample_rows=600))
+        qm.where(*conditions(cost=1.0), policy=qm.policies.Mesh(sample_rows=600))
     )
     live = qm.inspect(out)
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
-    assert [version for version, _ in live.versions][:3] == [0, 1, 2]
+    assert [version for version, _ in live.view.versions][:3] == [0, 1, 2]
     assert live.batches[-1].evaluations < 1.1 * files.oracle[-1]
     assert live.switches[0].version == 2
 
@@ -135,7 +141,7 @@ def test_a_learner_in_trouble_does_not_disturb_the_query(spark, tmp_path, caplog
         trained(OPPOSITE, cost=1.0),
         files.stream(spark),
         checkpoint=str(checkpoint),
-        adapt=qm.policies.Adaptation(budget=1.0),
+        policy=qm.policies.Mesh(adapt=qm.policies.Adaptation(budget=1.0)),
     )
 
     def write(batch, number):
@@ -165,7 +171,7 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
             raise ValueError("poison")
         return is_even(y)
 
-    poisoned = qm.predicate(only_even, columns=["x", "y"], name="only_even", cost=100.0)
+    poisoned = qm.predicate(only_even, columns=["x", "y"], name="only_even", cost_us=100.0)
     functions = {"only_even": poisoned, **{p.name: p for p in conditions(cost=1.0)}}
     query = qm.query(
         "SELECT * FROM input WHERE even_x(x) AND only_even(x, y) AND even_z(z)",
@@ -175,7 +181,9 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
     mesh = qm.train(query, first.filter(is_even(first["x"])))
     routes = [tuple(sorted(route, key=lambda k: (k != 1, route.index(k)))) for route in mesh.routes]
     mesh = type(mesh)(**{**vars(mesh), "routes": tuple(routes)})
-    out = qm.run(mesh, files.stream(spark), adapt=qm.policies.Adaptation(budget=1.0))
+    out = qm.run(
+        mesh, files.stream(spark), policy=qm.policies.Mesh(adapt=qm.policies.Adaptation(budget=1.0))
+    )
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
     problems = qm.inspect(out).problems
@@ -193,7 +201,7 @@ def test_a_damaged_mesh_in_the_folder_does_not_stop_the_query(spark, tmp_path):
     assert results(spark, tmp_path) == files.expected()
     live = qm.inspect(out)
     assert any("mesh-000001.json" in problem for problem in live.problems)
-    assert {version for batch in live.batches for version in batch.versions} == {0}
+    assert all(batch.versions == {"input": {0}} for batch in live.batches)
 
 
 def test_a_checkpoint_that_cannot_hold_meshes_is_named_or_done_without(spark, tmp_path, caplog):
@@ -204,7 +212,7 @@ def test_a_checkpoint_that_cannot_hold_meshes_is_named_or_done_without(spark, tm
     qm.run(mesh, files.stream(spark), checkpoint=below)
     assert "does not adapt" in caplog.text
     with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
-        qm.run(mesh, files.stream(spark), checkpoint=below, adapt=qm.policies.Adaptation())
+        qm.run(mesh, files.stream(spark), checkpoint=below, policy=EAGER)
     with pytest.raises(qm.UnsupportedError, match="meshes cannot be kept under the checkpoint"):
         qm.run(mesh.query, files.stream(spark), checkpoint=below)
 
@@ -229,18 +237,18 @@ def test_adaptation_can_be_turned_off_and_is_not_for_the_native_engine(spark, tm
     files = Files(tmp_path / "in", [OPPOSITE], rows=100)
     stream = files.stream(spark)
     mesh = trained(OPPOSITE, cost=1.0)
-    still = qm.inspect(qm.run(mesh, stream, adapt=False))
+    still = qm.inspect(qm.run(mesh, stream, policy=qm.policies.Mesh(adapt=False)))
     assert still.engine == "fabric"
     sample = pq.read_table(files.folder / "part-000.parquet")
     sql = qm.train(qm.query(f"SELECT * FROM input WHERE {PLAIN}"), sample)
     assert qm.inspect(qm.run(sql, stream)).engine == "native"
-    assert qm.inspect(qm.run(sql, stream, adapt=qm.policies.Adaptation())).engine == "fabric"
+    assert qm.inspect(qm.run(sql, stream, policy=EAGER)).engine == "fabric"
     with pytest.raises(qm.UnsupportedError, match="cannot adapt"):
-        qm.run(sql, stream, engine="native", adapt=qm.policies.Adaptation())
-    with pytest.raises(qm.QueryMeshError, match=r"True, False or a querymesh\.Adaptation"):
-        qm.run(sql, stream, adapt=0.01)
+        qm.run(sql, stream, engine="native", policy=EAGER)
+    with pytest.raises(qm.QueryMeshError, match=r"True, False or .*policies\.Adaptation"):
+        qm.run(sql, stream, policy=qm.policies.Mesh(adapt=0.01))
     with pytest.raises(qm.UnsupportedError, match="cannot be opened for meshes"):
-        qm.run(mesh, stream, checkpoint="dbfs:/somewhere", adapt=qm.policies.Adaptation())
+        qm.run(mesh, stream, checkpoint="dbfs:/somewhere", policy=EAGER)
 
 
 def test_where_no_folder_can_be_shared_a_trained_stream_runs_without_adapting(

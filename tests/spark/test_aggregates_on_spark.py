@@ -223,7 +223,7 @@ def test_time_windows_of_a_stream_are_finished_by_a_watermark(spark, files, tmp_
     if declared == "by the source":
         stream = stream.withWatermark("ts", "10 seconds")
     rows = qm.run(below, {"Stock": stream}, engine="fabric")
-    out = aggregated(rows, aggregation, watermark="10 seconds")
+    out = aggregated(rows, aggregation, delay="10 seconds")
     found = [row for batch in drained(out, "append", tmp_path) for row in batch]
     minutes = sql.replace("window.start", "epoch(ts)::BIGINT // 60")
     expected = by_duckdb(minutes + "GROUP BY 1 ORDER BY 1")

@@ -7,18 +7,12 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from querymesh.runtime.loops.router_states import EddyStates
 
 import querymesh as qm
 from drifting import Files, conditions
 from equivalence import FUNCTIONS, SECTORS, as_multiset, rows_of, table_of
 from join_feed import Feed, Ran, random_rows, to_end
-from querymesh.fabric.core.metrics import Metrics
-from querymesh.fabric.routers.make_eddy import EDDIES, make_eddy
-from querymesh.runtime.channel import Channel
-from querymesh.runtime.reports import Report
-from querymesh.runtime.task import eddy_source
-from querymesh.runtime.task.eddy_source import EddySource
+from querymesh.fabric.routers.make_eddy import EDDIES
 from simulated_stream import OPPOSITE
 from window_cases import MOST_ROWS, case_of
 
@@ -33,6 +27,11 @@ THREE = """SELECT a.id AS a, b.id AS b, c.id AS c
            WHERE a.k = b.k AND b.x = c.x AND a.y < 4"""
 
 each_policy = pytest.mark.parametrize("policy", EDDIES)
+
+
+def quick(policy):
+    """The policy of that name, learning from few tuples."""
+    return {"eddy": qm.policies.Eddy, "cbr": qm.policies.Cbr}[policy](routing=QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def router_files(tmp_path):
 
 @each_policy
 def test_a_batch_is_filtered_without_any_training(spark, people, policy):
-    out = people.transform(where(policy, routing=QUICK))
+    out = people.transform(where(quick(policy)))
     live = qm.inspect(out)
     assert live.counts.evaluations == 0, "no sample was looked at"
     assert live.router.routing_calls == {}
@@ -90,7 +89,7 @@ def test_look_ups_give_what_the_mesh_gives(spark, people, policy):
     inputs = {"Src": people, "Sectors": sectors}
     query = qm.query(LOOK_UP, functions=FUNCTIONS)
     mesh = qm.run(query, inputs, policy="single")
-    out = qm.run(query, inputs, policy=policy, routing=QUICK)
+    out = qm.run(query, inputs, policy=quick(policy))
     assert as_multiset(out.toArrow()) == as_multiset(mesh.toArrow())
     assert qm.inspect(out).routing_calls > 0
 
@@ -112,9 +111,7 @@ def test_a_stream_learns_on_and_a_restart_goes_on(spark, tmp_path, policy):
     checkpoint = str(tmp_path / "checkpoint")
 
     def run():
-        condition = qm.where(
-            *conditions(cost=1.0), policy=policy, routing=QUICK, checkpoint=checkpoint
-        )
+        condition = qm.where(*conditions(cost=1.0), policy=quick(policy), checkpoint=checkpoint)
         return files.stream(spark).transform(condition)
 
     live = drained(run(), tmp_path)
@@ -149,7 +146,7 @@ def test_damaged_routers_are_told_and_learned_again(spark, tmp_path):
     files = Files(tmp_path / "in", [OPPOSITE] * 2, rows=1000)
 
     def run():
-        how = {"policy": "cbr", "routing": QUICK, "checkpoint": str(tmp_path / "checkpoint")}
+        how = {"policy": quick("cbr"), "checkpoint": str(tmp_path / "checkpoint")}
         return files.stream(spark).transform(qm.where(*conditions(cost=1.0), **how))
 
     out = run()
@@ -184,7 +181,7 @@ def test_where_no_folder_can_be_shared_each_worker_learns_by_itself(spark, tmp_p
 def test_a_batch_of_any_join_gives_what_duckdb_gives(spark, policy, seed, streams, shards):
     case, wanted = case_with_results(seed, streams)
     frames = {name: spark.createDataFrame(table) for name, table in case.inputs.items()}
-    out = qm.run(case.query, frames, policy=policy, routing=QUICK, shards=shards)
+    out = qm.run(case.query, frames, policy=quick(policy), shards=shards)
     assert as_multiset(out.toArrow()) == wanted, case.ours
 
 
@@ -205,20 +202,20 @@ def test_a_join_of_streams_gives_what_duckdb_gives_and_goes_on(spark, tmp_path):
         feed.add(
             **{n: random_rows(rng, 150, 3, start=3 * step, first_id=150 * step) for n in "ABC"}
         )
-    first = Ran(feed, THREE, tmp_path / "checkpoint", policy=policy, routing=QUICK)
+    first = Ran(feed, THREE, tmp_path / "checkpoint", policy=quick(policy))
     assert first.live.wait_until_learned(30)
-    known = {alias: view.router for alias, view in first.live.views.items()}
+    known = first.live.routers
     assert all(router.estimates.seen for router in known.values())
     assert first.live.routing_calls == sum(batch.routing_calls for batch in first.live.batches) > 0
     assert first.live.counts.routing_calls == first.live.routing_calls
-    assert first.live.progress()["querymesh"]["routingCalls"] == first.live.routing_calls
+    assert first.live.progress["routingCalls"] == first.live.routing_calls
 
     feed.add(**{n: random_rows(rng, 150, 3, start=9, first_id=450) for n in "ABC"})
-    second = Ran(feed, THREE, tmp_path / "checkpoint", policy=policy, routing=QUICK)
-    for alias, view in second.live.views.items():
-        before, now = known[alias].estimates.seen, view.router.estimates.seen
+    second = Ran(feed, THREE, tmp_path / "checkpoint", policy=quick(policy))
+    for alias, router in second.live.routers.items():
+        before, now = known[alias].estimates.seen, router.estimates.seen
         assert all(now[k] >= before[k] for k in before)
-        assert view.router.explain()
+        assert router.explain()
     assert first.rows + second.rows == triples(feed)
 
 
@@ -247,101 +244,13 @@ def test_what_these_policies_cannot_do_is_refused_with_the_remedy(spark, people)
         qm.run(query, people, policy="cbr", engine="native")
     with pytest.raises(qm.UnsupportedError, match="run each by itself"):
         qm.run_all([query, query], people, policy="eddy")
-    with pytest.raises(qm.QueryMeshError, match="give policy='cbr', or leave routing= out"):
-        qm.run(query, people, routing=qm.policies.Routing())
-    with pytest.raises(qm.QueryMeshError, match=r"routing is a querymesh\.Routing, not dict"):
-        qm.run(query, people, policy="cbr", routing={"chunk": 1})
-    with pytest.raises(qm.QueryMeshError, match="adapt= says how a mesh adapts"):
-        qm.run(query, people, policy="eddy", adapt=qm.policies.Adaptation())
+    with pytest.raises(TypeError, match="unexpected keyword argument 'routing'"):
+        qm.run(query, people, policy=qm.policies.Mesh(routing=qm.policies.Routing()))
+    with pytest.raises(qm.OptionError, match=r"routing is a .*policies\.Routing, not dict"):
+        qm.run(query, people, policy=qm.policies.Cbr(routing={"chunk": 1}))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'adapt'"):
+        qm.run(query, people, policy=qm.policies.Eddy(adapt=qm.policies.Adaptation()))
     with pytest.raises(qm.TrainingError, match="learns while it runs"):
         qm.train(query, people, policy="cbr")
     with pytest.raises(qm.QueryMeshError, match="did you mean 'eddy'"):
         qm.run(query, people, policy="edy")
-
-
-# How a task gets its router, without Spark.
-
-
-class Shards:
-    """Tasks of several partitions and workers, and their driver."""
-
-    def __init__(self, tmp_path, monkeypatch, policy="cbr"):
-        columns = rows_of(np.random.default_rng(1), 10).schema
-        query = qm.query(f"SELECT * FROM S WHERE {PLAIN}")
-        self.bound = query.bind({"S": columns})
-        self.channel = Channel(str(tmp_path / "channel"))
-        self.channel.open()
-        self.source = EddySource("run", policy, self.bound, QUICK, channel=self.channel)
-        fresh = make_eddy(policy, self.bound, QUICK)
-        self.states = EddyStates(policy, {1: "one", 2: "two", 3: "three"}, fresh, self.channel)
-        self.monkeypatch = monkeypatch
-        self.another_worker()
-
-    def another_worker(self):
-        eddy_source._last.clear()
-
-    def task(self, partition, batch, rows=100):
-        """What a task of a partition has seen before it begins; it sees so many more."""
-        self.monkeypatch.setattr(eddy_source, "partition_id", lambda: partition)
-        report = Report(Metrics(), batch=batch, query="q")
-        router = self.source.begin(report).router
-        before = router.estimates.seen.get(1, 0)
-        router.estimates.add(1, 0, rows, rows // 2, 0.001)
-        self.source.end(router, report)
-        self.states.receive(report)
-        assert self.states.wait(10)
-        return before, report.problems
-
-
-def test_a_partition_goes_on_wherever_its_task_runs(tmp_path, monkeypatch):
-    shards = Shards(tmp_path, monkeypatch)
-    assert shards.task(0, batch=0) == (0, [])
-    assert shards.task(0, batch=1) == (100, [])
-    shards.another_worker()
-    assert shards.task(0, batch=2) == (200, [])
-    assert shards.task(0, batch=3) == (300, [])
-    assert shards.states.learned({}).estimates.seen == {1: 400}
-
-
-def test_a_new_partition_begins_with_what_all_know(tmp_path, monkeypatch):
-    shards = Shards(tmp_path, monkeypatch)
-    shards.task(0, batch=0, rows=100)
-    assert shards.task(1, batch=0, rows=300) == (100, [])
-    shards.another_worker()
-    assert shards.task(2, batch=1) == (250, []), "it counts as one of two"
-    assert shards.task(1, batch=1) == (400, [])
-
-
-def test_a_worker_that_is_behind_takes_what_the_driver_knows(tmp_path, monkeypatch):
-    shards = Shards(tmp_path, monkeypatch)
-    shards.task(0, batch=0)
-    here = dict(eddy_source._last)
-    shards.another_worker()
-    shards.task(0, batch=1)
-    shards.another_worker()
-    eddy_source._last.update(here)
-    assert shards.task(0, batch=2) == (200, [])
-
-
-def test_a_folder_that_is_gone_is_told(tmp_path, monkeypatch):
-    shards = Shards(tmp_path, monkeypatch)
-    shards.task(0, batch=0)
-    newest = max((tmp_path / "channel").glob("router-*.json"))
-    newest.write_text("{}")
-    shards.another_worker()
-    before, problems = shards.task(0, batch=1)
-    assert before == 0
-    assert newest.name in problems[0]
-
-
-def test_the_newest_file_that_can_be_read_takes_the_place_of_damaged_ones(tmp_path, monkeypatch):
-    shards = Shards(tmp_path, monkeypatch)
-    shards.task(0, batch=0)
-    shards.task(0, batch=1)
-    max((tmp_path / "channel").glob("router-*.json")).write_text("[]")
-    fresh = make_eddy("cbr", shards.bound, QUICK)
-    again = EddyStates("cbr", {1: "one"}, fresh, shards.channel)
-    (problem,) = again.open()
-    assert "router-000002.json" in problem
-    assert again.learned({}).estimates.seen == {1: 100}
-    assert shards.channel.told(3).shards["0"].batch == 0

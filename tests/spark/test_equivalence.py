@@ -37,11 +37,11 @@ def test_any_mesh_on_the_native_engine_equals_duckdb(spark, case, data):
     assert answer(qm.run(mesh, frames(spark, case), engine="native")) == case.expected()
 
 
-@pytest.mark.parametrize("policy", ["eddy", "cbr"])
+@pytest.mark.parametrize("policy", [qm.policies.Eddy, qm.policies.Cbr])
 @settings(parent=ON_SPARK, max_examples=8)
 @given(case=cases(), routing=routings())
 def test_any_eddy_equals_duckdb(spark, policy, case, routing):
-    out = qm.run(case.query, frames(spark, case), policy=policy, routing=routing)
+    out = qm.run(case.query, frames(spark, case), policy=policy(routing=routing))
     assert answer(out) == case.expected()
 
 

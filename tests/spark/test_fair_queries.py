@@ -14,7 +14,8 @@ import pytest
 import querymesh as qm
 from join_feed import PAIR, Feed, pairs_of, query_of, random_rows
 from querymesh.errors import QueryError, QueryMeshError, SetupError
-from querymesh.spark.fair import MODE, POOL, _check_mode, pool
+from querymesh.spark.context import POOL, pool
+from querymesh.spark.fair import MODE, _check_mode
 
 TASKS, TASK_SECONDS, LIGHT, LIGHT_JOBS, CORES = 20, 0.5, 9, 1, 2
 

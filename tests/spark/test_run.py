@@ -140,8 +140,10 @@ def test_policy_single_runs_one_route_of_a_trained_mesh(people):
 
 def test_training_from_an_arrow_table_and_from_a_frame_agree_on_the_operators(people):
     query = qm.query("SELECT * FROM P WHERE a > 1 AND ok")
-    from_frame = qm.train(query, people, seed=3)
-    from_table = qm.train(query, rows_of(np.random.default_rng(1), 3000), seed=3)
+    from_frame = qm.train(query, people, policy=qm.policies.Mesh(seed=3))
+    from_table = qm.train(
+        query, rows_of(np.random.default_rng(1), 3000), policy=qm.policies.Mesh(seed=3)
+    )
     assert [op.name for op in from_frame.operators] == [op.name for op in from_table.operators]
     for one, other in zip(from_frame.operators, from_table.operators, strict=True):
         assert one.pass_rate == pytest.approx(other.pass_rate, abs=0.08)
@@ -261,20 +263,30 @@ def test_look_ups_with_several_matches_and_two_column_keys(spark, people):
     )
 
 
+def test_auto_is_no_policy_and_those_there_are_are_named(people):
+    query = qm.query("SELECT id FROM P WHERE ok AND a > 3")
+    with pytest.raises(qm.OptionError, match="unknown policy 'auto'") as told:
+        qm.run(query, {"P": people}, policy="auto")
+    assert isinstance(told.value, ValueError)
+    assert str(told.value).endswith("Known: cbr, chart, eddy, mesh, rate, single")
+
+
 @pytest.mark.parametrize(
-    ("given", "remedy"),
+    "given",
     [
-        ({"goal": qm.policies.MostBy(60)}, "policy='rate'"),
-        ({"weights": (0.4, 0.6)}, "policy='chart'"),
-        ({"charting": qm.policies.Charting()}, "policy='chart'"),
-        ({"routing": qm.policies.Routing()}, "policy='cbr'"),
+        {"goal": qm.policies.MostBy(60)},
+        {"weights": (0.4, 0.6)},
+        {"charting": qm.policies.Charting()},
+        {"routing": qm.policies.Routing()},
     ],
 )
-def test_auto_is_the_mesh_and_says_whose_an_argument_is(people, given, remedy):
+def test_the_default_is_the_mesh_and_takes_no_option_of_another_policy(people, given):
     query = qm.query("SELECT id FROM P WHERE ok AND a > 3")
-    out = qm.run(query, {"P": people}, policy="auto")
+    out = qm.run(query, {"P": people})
     assert rows(out) == rows(people.filter("ok AND a > 3").select("id"))
     assert qm.inspect(out).policy == "mesh"
-    with pytest.raises(qm.QueryMeshError) as told:
-        qm.run(query, {"P": people}, policy="auto", **given)
-    assert remedy in str(told.value)
+    (name,) = given
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        qm.run(query, {"P": people}, policy=qm.policies.Mesh(**given))
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        qm.run(query, {"P": people}, **given)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 import querymesh as qm
 from equivalence import FUNCTIONS, SCHEMA, SECTORS, as_multiset, rows_of, shared_cases, table_of
 
-SMALL = qm.policies.Training(sample_rows=300)
+SMALL = qm.policies.Mesh(sample_rows=300)
 
 
 def queries():
@@ -36,17 +36,17 @@ def of(query, inputs):
 
 
 def test_a_shared_run_gives_each_query_what_a_run_of_its_own_gives(inputs):
-    with qm.run(queries(), inputs, policy=qm.policies.Mesh(training=SMALL)) as results:
+    with qm.run_all(queries(), inputs, policy=SMALL) as results:
         assert len(results) == 3
         for query, out in zip(queries(), results, strict=True):
-            alone = qm.run(query, of(query, inputs), policy=qm.policies.Mesh(training=SMALL))
+            alone = qm.run(query, of(query, inputs), policy=SMALL)
             assert out.columns == alone.columns
             assert out.dtypes == alone.dtypes
             assert as_multiset(out.toArrow()) == as_multiset(alone.toArrow())
 
 
 def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
-    with qm.run(queries(), inputs, policy=qm.policies.Mesh(training=SMALL)) as results:
+    with qm.run_all(queries(), inputs, policy=SMALL) as results:
         counts = [out.count() for out in results]
         live = qm.inspect(results[0])
         assert qm.inspect(results[2]) is qm.inspect(results) is live
@@ -60,9 +60,7 @@ def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
         assert all(v.evaluations <= 3000 for v in visits.values())
     alone = 0
     for query in queries():
-        out = qm.run(
-            query, of(query, inputs), policy=qm.policies.Mesh(training=SMALL), engine="fabric"
-        )
+        out = qm.run(query, of(query, inputs), policy=SMALL, engine="fabric")
         out.count()
         alone += qm.inspect(out).counts.evaluations
     assert live.counts.evaluations < 0.8 * alone
@@ -75,9 +73,7 @@ def test_shared_operators_are_evaluated_once_a_tuple_in_one_pass(inputs):
 def test_any_queries_in_one_pass_give_the_multisets_of_duckdb(spark, case):
     tables = {name: table for each in case for name, table in each.inputs.items()}
     given = {**tables, "Src": spark.createDataFrame(tables["Src"])}
-    with qm.run_all(
-        [each.query for each in case], given, policy=qm.policies.Mesh(training=SMALL)
-    ) as results:
+    with qm.run_all([each.query for each in case], given, policy=SMALL) as results:
         for each, out in zip(case, results, strict=True):
             assert as_multiset(out.toArrow()) == each.expected()
 
@@ -92,9 +88,7 @@ def test_a_stream_serves_all_its_queries_in_one_pass_and_learns(spark, tmp_path)
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     both = [queries()[0], queries()[2]]
     checkpoint = str(tmp_path / "checkpoint")
-    results = qm.run(
-        both, {"Src": stream}, checkpoint=checkpoint, policy=qm.policies.Mesh(training=SMALL)
-    )
+    results = qm.run_all(both, {"Src": stream}, checkpoint=checkpoint, policy=SMALL)
     live = qm.inspect(results[0])
 
     def sink(query, batch, number):
@@ -106,19 +100,17 @@ def test_a_stream_serves_all_its_queries_in_one_pass_and_learns(spark, tmp_path)
     assert writer.trigger(availableNow=True).start().awaitTermination(120)
     whole = spark.createDataFrame(table)
     for k, query in enumerate(both):
-        expected = as_multiset(
-            qm.run(query, {"Src": whole}, policy=qm.policies.Mesh(training=SMALL)).toArrow()
-        )
+        expected = as_multiset(qm.run(query, {"Src": whole}, policy=SMALL).toArrow())
         assert as_multiset(spark.read.parquet(str(tmp_path / f"out-{k}")).toArrow()) == expected
     assert live.counts.rows_in == 4000
-    assert live.versions[-1][0] >= 1
+    assert live.view.version >= 1
     assert live.mesh.sample_rows >= 300
 
 
 def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
     source = inputs["Src"]
     with pytest.raises(qm.QueryMeshError, match=r"engine 'native' .* share one pass"):
-        qm.run(queries()[:1], {"Src": source}, engine="native")
+        qm.run_all(queries()[:1], {"Src": source}, engine="native")
     with pytest.raises(qm.QueryMeshError, match="given as Query, not str"):
         qm.run_all(["SELECT * FROM Src"], source)
     with pytest.raises(qm.QueryMeshError, match="there is no query to run"):
@@ -127,12 +119,13 @@ def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
         qm.run("SELECT * FROM Src", source)
     with pytest.raises(qm.QueryMeshError, match="learned together by run"):
         qm.train(queries(), inputs)
-    with pytest.raises(qm.TrainingError, match="route search of their own"):
-        qm.run(queries(), inputs, training=qm.policies.Training(route_search="rank"))
+    ranked = qm.policies.Mesh(training=qm.policies.Training(route_search="rank"))
+    with pytest.raises(qm.OptionError, match="route search of their own"):
+        qm.run_all(queries(), inputs, policy=ranked)
     with pytest.raises(qm.SchemaError, match="no input for relation 'Sectors'"):
-        qm.run(queries(), {"Src": source})
+        qm.run_all(queries(), {"Src": source})
     with (
-        qm.run(queries()[:1], {"Src": source}, policy=qm.policies.Mesh(training=SMALL)) as results,
+        qm.run_all(queries()[:1], {"Src": source}, policy=SMALL) as results,
         pytest.raises(qm.QueryMeshError, match="write_each is for streams"),
     ):
         results.write_each(print)
@@ -141,7 +134,7 @@ def test_what_cannot_be_shared_is_refused_by_name(spark, inputs):
 def test_the_kept_result_is_let_go_with_the_last_of_its_frames(spark, inputs):
     kept = spark.sparkContext._jsc.getPersistentRDDs
     before = len(kept())
-    first, second, _ = qm.run(queries(), inputs, policy=qm.policies.Mesh(training=SMALL))
+    first, second, _ = qm.run_all(queries(), inputs, policy=SMALL)
     assert first.count() + second.count() > 0
     assert len(kept()) == before + 1, "while a frame is there, so is the result"
     del first, second, _
@@ -150,7 +143,7 @@ def test_the_kept_result_is_let_go_with_the_last_of_its_frames(spark, inputs):
 
 
 def test_a_mesh_of_several_queries_can_be_read_but_not_saved(inputs, tmp_path):
-    with qm.run(iter(queries()[:2]), inputs, policy=qm.policies.Mesh(training=SMALL)) as results:
+    with qm.run_all(iter(queries()[:2]), inputs, policy=SMALL) as results:
         mesh = qm.inspect(results).mesh
     assert "is_even [q1, q2]" in mesh.explain()
     with pytest.raises(qm.UnsupportedError, match="not saved"):
@@ -162,7 +155,7 @@ def test_a_mesh_of_several_queries_can_be_read_but_not_saved(inputs, tmp_path):
 def test_a_query_without_conditions_may_share_too(spark):
     table = rows_of(np.random.default_rng(2), 50)
     pair = [qm.query("SELECT id FROM T"), qm.query("SELECT a FROM T WHERE a > 3")]
-    with qm.run(pair, spark.createDataFrame(table)) as (everything, some):
+    with qm.run_all(pair, spark.createDataFrame(table)) as (everything, some):
         assert everything.count() == 50
         assert some.count() == sum(a is not None and a > 3 for a in table["a"].to_pylist())
         assert everything.schema == spark.createDataFrame(table.select(["id"])).schema

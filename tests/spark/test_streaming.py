@@ -7,7 +7,7 @@ from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 
 CONDITIONS = "is_even(a) AND s LIKE '%b%' AND ok"
 PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
-SMALL = qm.policies.Training(sample_rows=200)
+SMALL = qm.policies.Mesh(sample_rows=200)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_an_untrained_stream_learns_and_switches_without_a_restart(spark, files,
         query(),
         {"S": stream_of(spark, files)},
         checkpoint=str(tmp_path / "checkpoint"),
-        policy=qm.policies.Mesh(training=SMALL),
+        policy=SMALL,
     )
     assert out.isStreaming
     live = qm.inspect(out)
@@ -72,7 +72,7 @@ def test_an_untrained_stream_learns_and_switches_without_a_restart(spark, files,
     assert running.awaitTermination(120)
     plain = spark.read.parquet(str(files)).filter(PLAIN).select("id", "a", "s")
     assert results(spark, tmp_path) == as_multiset(plain.toArrow())
-    assert [version for version, _ in live.versions] == [0, 1]
+    assert [version for version, _ in live.view.versions] == [0, 1]
     assert live.mesh.sample_rows >= 200
     by_version = {version for version, _ in live.counts.leaf_rows}
     assert by_version == {0, 1}, "some batches ran before the switch, some after"
@@ -86,7 +86,7 @@ def test_a_restart_goes_on_with_what_was_learned(spark, files, tmp_path):
         query(),
         source,
         checkpoint=str(tmp_path / "checkpoint"),
-        policy=qm.policies.Mesh(training=SMALL),
+        policy=SMALL,
     )
     drained(first, tmp_path)
     assert qm.inspect(first).wait_until_learned(30)
@@ -108,7 +108,7 @@ def test_a_driver_that_ended_before_it_published_profiles_again(spark, files, tm
         query(),
         {"S": stream_of(spark, files)},
         checkpoint=checkpoint,
-        policy=qm.policies.Mesh(training=SMALL),
+        policy=SMALL,
     )
     assert qm.inspect(first).mesh.sample_rows == 0
     (folder,) = (tmp_path / "checkpoint" / "querymesh").iterdir()
@@ -117,7 +117,7 @@ def test_a_driver_that_ended_before_it_published_profiles_again(spark, files, tm
         query(),
         {"S": stream_of(spark, files)},
         checkpoint=checkpoint,
-        policy=qm.policies.Mesh(training=SMALL),
+        policy=SMALL,
     )
     drained(again, tmp_path)
     assert qm.inspect(again).wait_until_learned(30)

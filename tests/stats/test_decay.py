@@ -50,3 +50,44 @@ def test_none_of_ten_is_not_taken_for_never():
     assert share_noise(0, 10) > 0
     assert share_noise(0, 10_000) < share_noise(0, 10)
     assert share_noise(30, 10) > 0, "a look-up lets more out than came in"
+
+
+def test_mean_effective_size_and_error_by_hand():
+    mean = DecayedMean()
+    mean.add(0.2, weight=10, noise=0.01)
+    assert (mean.effective, mean.between) == (1.0, 0.0), "one says nothing of how others differ"
+    mean.add(0.4, weight=30, noise=0.02, keep=0.5)
+    assert mean.weight == 35
+    assert mean.mean == pytest.approx(13 / 35)
+    effective = 35**2 / (0.25 * 10**2 + 30**2)
+    assert mean.effective == pytest.approx(effective)
+    spread = (0.5 * 10 * 0.2**2 + 30 * 0.4**2) / 35 - (13 / 35) ** 2
+    between = spread / (1 - 1 / effective) - (0.5 * 10 * 0.01 + 30 * 0.02) / 35
+    assert between > 0
+    assert mean.between == pytest.approx(between)
+    noise_of_mean = (0.25 * 10**2 * 0.01 + 30**2 * 0.02) / 35**2
+    assert mean.variance(between) == pytest.approx(noise_of_mean + between / effective)
+    assert mean.error == pytest.approx(math.sqrt(mean.variance(between)))
+
+
+def test_two_observations_differ_by_their_variance_and_nothing_is_no_observation():
+    mean = DecayedMean()
+    assert (mean.effective, mean.between, mean.observations) == (0.0, 0.0, 0)
+    mean.add(0.0)
+    mean.add(1.0)
+    assert (mean.effective, mean.between, mean.observations) == (2.0, 0.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("passed", "rows", "noise"),
+    [
+        (3, 9, 0.35 * 0.65 / 9),
+        (9.5, 9, 1.0 / 9),
+        (10, 9, 1.05 / 9),
+        (20, 9, 2.05 / 9),
+        (1, 1, 0.75 * 0.25),
+        (0, 0, 0.25),
+    ],
+)
+def test_the_noise_of_a_share_and_of_a_fan_out_by_hand(passed, rows, noise):
+    assert share_noise(passed, rows) == pytest.approx(noise)

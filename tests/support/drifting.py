@@ -31,7 +31,7 @@ def conditions(cost=None):
             is_even_by_hand if cost is None else is_even,
             columns=[column],
             name=f"even_{column}",
-            cost=cost,
+            cost_us=cost,
             vectorised=cost is not None,
         )
         for column in ("x", "y", "z")

@@ -129,7 +129,7 @@ def main(folder: Path, settings: dict) -> None:
         shards=2,
         checkpoint=str(folder / "checkpoint"),
         watermark=f"{DELAY_MS} milliseconds",
-        training=qm.policies.Training(sample_rows=400),
+        policy=qm.policies.Mesh(sample_rows=400),
     )
     (folder / "out").mkdir(exist_ok=True)
     running = (

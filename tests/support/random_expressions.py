@@ -226,10 +226,6 @@ def calls_by_function() -> dict[str, list[Expr]]:
         for name, signatures in _TAKES.items()
     }
     s = Column(None, "s")
-    positions = [Literal(value) for value in (0, 1, 2, 3, -1, -2, -3, -9)]
-    lengths = [Literal(value) for value in (0, 1, 2, 3, -1)]
-    calls["substring"] += [Call("substring", (s, position)) for position in positions]
-    calls["substring"] += [Call("substring", (s, p, n)) for p in positions for n in lengths]
     for name, patterns in (("like", PATTERNS), ("ilike", PATTERNS), ("rlike", REGEXES)):
         calls[name] = [Call(name, (s, Literal(pattern))) for pattern in patterns]
     return calls

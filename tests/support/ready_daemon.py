@@ -4,9 +4,10 @@ Workers are forked from it: one that takes the place of a killed one starts at o
 import for a second or two.
 """
 
-import querymesh.spark.joins.join_task  # noqa: F401
 from pyspark import daemon
 
+import querymesh.runtime.task.join_task
+import querymesh.spark.reporting  # noqa: F401
 from querymesh.index.kernels import kernels  # noqa: F401
 from querymesh.index.kernels.compiled import compile_all
 

@@ -25,7 +25,6 @@ from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import on_batch, one_batch
 from querymesh.fabric.join import probe, view
-from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.join.view import own_conditions
@@ -45,6 +44,7 @@ from querymesh.optimize.shards.shares import choose_shares
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
+from querymesh.runtime.join_step import JoinSteps
 from window_cases import Arrival, WindowCase, as_multiset
 
 TESTS = [
@@ -125,15 +125,13 @@ def results(case: WindowCase, run: Run) -> Counter:
     join = bound(case)
     rng = random.Random(run.seed)
     statics = static_stems(join, {r.alias: case.inputs[r.name] for r in case.statics})
-    shards = [JoinFabric(join, statics) for _ in range(run.shards)]
+    choosing = random.Random(run.seed + 1)
+    shards = [_steps(choosing, JoinFabric(join, statics)) for _ in range(run.shards)]
     placed = shards_of(join, case, run)
-    counting = {r.alias: 0 for r in case.streams if r.window.kind == "rows"}
     newest: dict[str, int] = {}
     found: Counter = Counter()
     routers = None
     policies = random.Random(~run.seed)
-    choosing = random.Random(run.seed + 1)
-    indices = [random_indices(choosing, fabric) for fabric in shards]
     with at_most(run.most_rows):
         for step in range(run.steps):
             if routers is None or rng.random() < 0.5:
@@ -143,28 +141,30 @@ def results(case: WindowCase, run: Run) -> Counter:
                 elif drawn < 0.6:
                     routers = {a: MeshRouter(random_plan(policies, join, a)) for a in join.views}
             rows = {r.alias: _rows_of_step(run, r.name, step) for r in case.streams}
-            for shard, fabric in enumerate(shards):
+            for shard, steps in enumerate(shards):
                 here = {a: [i for i in ids if shard in placed[a][i]] for a, ids in rows.items()}
                 batches = {a: _batch(join, case, a, ids, run.pruned) for a, ids in here.items()}
                 places = {
                     r.alias: np.array([run.place_of[r.name][i] for i in here[r.alias]], np.int64)
                     for r in case.streams
                 }
-                arrivals = in_order(batches, join.times, counting, places)
-                changed_indices(choosing, indices[shard])
-                indices[shard].arrive(arrivals)
-                for batch in fabric.results(fabric.admit(arrivals, routers), routers):
+                changed_indices(choosing, steps.indices)
+                steps.routers = routers
+                for batch in steps.step(steps.arrivals(batches, places)):
                     assert batch.schema.equals(join.output_schema)
                     found.update(as_multiset(batch))
-                indices[shard].tune()
-            counting = {alias: seen + len(rows[alias]) for alias, seen in counting.items()}
             for r in case.streams:
                 times = case.times_us(r.name)
                 seen = [times[i] for i in rows[r.alias]]
                 newest[r.alias] = max([newest.get(r.alias, -(2**62)), *seen])
-            for fabric in shards:
-                _tidied(fabric, rng, min(newest.values()) - run.delay_us, counting)
+            for steps in shards:
+                _tidied(steps, rng, min(newest.values()) - run.delay_us)
     return found
+
+
+def _steps(rng: random.Random, fabric: JoinFabric) -> JoinSteps:
+    """A shard whose indices are tuned after every step; its routers are set before each."""
+    return JoinSteps(fabric, {}, random_indices(rng, fabric), tunes=True)
 
 
 def random_indices(rng: random.Random, fabric: JoinFabric) -> Indices:
@@ -193,15 +193,18 @@ def changed_indices(rng: random.Random, indices: Indices) -> None:
             indices.plans[alias] = BitPlan(Configuration(bits, keys, sequence))
 
 
-def _tidied(fabric: JoinFabric, rng: random.Random, horizon_us: int, counting) -> None:
-    """Forget and merge what may be; or not."""
-    if rng.random() < 0.6:
-        fabric.evict(horizon_us, counting)
-    for stream in fabric.join.streams:
+def _tidied(steps: JoinSteps, rng: random.Random, horizon_us: int) -> None:
+    """Forget and merge what may be, as a task does; or some of it; or nothing."""
+    fabric, counted = steps.fabric, steps.counted
+    if rng.random() < 0.3:
+        steps.forget(horizon_us)
+        return
+    if rng.random() < 0.5:
+        fabric.evict(horizon_us, counted)
+    for alias in fabric.join.aliases:
         if rng.random() < 0.4:
-            oldest = oldest_needed(fabric.join, stream.alias, horizon_us, counting)
-            size = stream.window.size
-            fabric.streams[stream.alias].compact(size, rng.choice([None, oldest]))
+            oldest = oldest_needed(fabric.join, alias, horizon_us, counted)
+            steps.compact(alias, rng.choice([None, oldest]))
 
 
 def _rows_of_step(run: Run, name: str, step: int) -> list[int]:

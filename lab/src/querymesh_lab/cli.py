@@ -129,10 +129,10 @@ def _policies(options: Options) -> Rows:
 
 
 def _goals(options: Options) -> Rows:
-    from querymesh_lab.bench.policies import goals_bench
+    from querymesh_lab.bench.policies import goals_bench, goals_table
 
     rows = goals_bench.run_goals(options.quick, options.cases, _print_line)
-    return _shown(rows, goals_bench.print_rows)
+    return _shown(rows, goals_table.print_rows)
 
 
 RUNS: dict[str, Callable[[Options], Rows]] = {

@@ -15,7 +15,7 @@ from querymesh.errors import SetupError
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import silent
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.amri import amri_lab, index_rivals, why
+from querymesh_lab.papers.amri import amri_lab, comparison_causes, index_rivals
 from querymesh_lab.papers.qm import search_time, starts
 from querymesh_lab.papers.qm.generated import SearchTime, time_search
 from querymesh_lab.papers.qm.ten_way import TenWay
@@ -34,7 +34,7 @@ WITHOUT_SPARK = [
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Data even smaller than those of a quick run: only who asks for a session is looked at."""
-    for module in (index_rivals, amri_lab, why):
+    for module in (index_rivals, amri_lab, comparison_causes):
         monkeypatch.setattr(module, "QUICK", 250)
     monkeypatch.setattr(search_time, "TEN", 3)
     monkeypatch.setattr(search_time, "SAMPLE", 300)

@@ -151,7 +151,7 @@ class _Columns:
     def of(attributes: list[Attribute], codes: list[Ints]) -> _Columns:
         chosen = [k for k, attribute in enumerate(attributes) if not attribute.numeric]
         bins = max((attributes[k].bins for k in chosen), default=0)
-        stacked = np.array([codes[k] + place * bins for place, k in enumerate(chosen)], np.int64)
+        stacked = np.array([codes[k] + row * bins for row, k in enumerate(chosen)], np.int64)
         return _Columns(attributes, codes, chosen, bins, stacked)
 
 
@@ -236,12 +236,12 @@ def _judge_categories(
     position = gains.argmax(axis=1)
     return {
         k: (
-            float(gains[place, position[place]]),
-            order[place, : position[place] + 1],
-            counts[place, : columns.attributes[k].bins],
-            int(filled[place].sum()),
+            float(gains[row, position[row]]),
+            order[row, : position[row] + 1],
+            counts[row, : columns.attributes[k].bins],
+            int(filled[row].sum()),
         )
-        for place, k in enumerate(columns.categories)
+        for row, k in enumerate(columns.categories)
     }
 
 

@@ -69,11 +69,11 @@ class Partitions:
     def _ranged(self, name: str, numbers: npt.NDArray[np.float64], count: int) -> Ints:
         low, high = self.ranges.get(name, (0.0, 0.0))
         width = high / 2 - low / 2  # halves, which cannot overflow
-        place = np.zeros(len(numbers))
+        position = np.zeros(len(numbers))
         if width > 0:
-            place = (numbers / 2 - low / 2) / width * count
-        place = np.where(np.isnan(numbers), count - 1.0, place)
-        return np.asarray(np.clip(place, 0, count - 1), dtype=np.int64)
+            position = (numbers / 2 - low / 2) / width * count
+        position = np.where(np.isnan(numbers), count - 1.0, position)
+        return np.asarray(np.clip(position, 0, count - 1), dtype=np.int64)
 
     def moved(
         self, other: Partitions, attributes: Attributes, numbers: npt.NDArray[np.float64]

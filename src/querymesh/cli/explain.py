@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
 from rich.text import Text
 
 import querymesh as qm
+from querymesh.cli import options
 from querymesh.cli.files import read_files, read_query, split_inputs, spread_over
-from querymesh.cli.options import (
-    Accuracy,
-    Functions,
-    Preset,
-    QueryFile,
-    Search,
-    Seed,
-    Shards,
-    Start,
-    Time,
-    Tolerance,
-    training_from,
-)
+from querymesh.cli.options import training_from
 from querymesh.cli.results import out
 
 
 def explain(
-    query: QueryFile,
-    samples: Annotated[list[str], typer.Option("--sample", help="Name=path, for each relation")],
-    html: Annotated[Path | None, typer.Option(help="also write a page with plots")] = None,
-    functions: Functions = None,
-    time: Time = None,
-    shards: Shards = None,
-    save: Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")] = None,
-    preset: Preset = None,
-    search: Search = None,
-    start: Start = None,
-    tolerance: Tolerance = None,
-    accuracy: Accuracy = None,
-    seed: Seed = 0,
+    query: options.QueryFile,
+    samples: options.Samples,
+    html: options.MeshPage = None,
+    functions: options.Functions = None,
+    time: options.Time = None,
+    shards: options.Shards = None,
+    save: options.SaveMesh = None,
+    seed: options.Seed = 0,
+    preset: options.Preset = None,
+    search: options.Search = None,
+    start: options.Start = None,
+    tolerance: options.Tolerance = None,
+    accuracy: options.Accuracy = None,
 ) -> None:
     """Train a mesh on samples and show it: the tree, the routes, and what they save."""
     paths = split_inputs(samples)

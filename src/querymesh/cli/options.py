@@ -12,31 +12,6 @@ import querymesh as qm
 from querymesh.errors import OptionError
 from querymesh.optimize.train.training import Training
 
-QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
-Functions = Annotated[
-    str | None, typer.Option(help="a module or file.py with the predicates the query calls")
-]
-Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
-Shards = Annotated[int | None, typer.Option(min=1, help="of a join of streams")]
-
-Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
-Search = Annotated[
-    str | None,
-    typer.Option(help="iterative-improvement, simulated-annealing or optimal"),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(help="route-driven, content-driven, random-pick, extreme-1 or extreme-n"),
-]
-Tolerance = Annotated[
-    float | None, typer.Option(help="leave orders that cost at most this share more to a lottery")
-]
-Accuracy = Annotated[
-    float | None, typer.Option(help="sample again until the sample foretells this well, as 0.95")
-]
-Seed = Annotated[int, typer.Option(help="of the sample and the search")]
-
 
 class Policy(StrEnum):
     """The names of the policies: who decides the route."""
@@ -55,6 +30,79 @@ class Engine(StrEnum):
     auto = "auto"
     native = "native"
     fabric = "fabric"
+
+
+QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
+Inputs = Annotated[list[str], typer.Option("--input", help="Name=path, for each relation")]
+Samples = Annotated[list[str], typer.Option("--sample", help="Name=path, for each relation")]
+Functions = Annotated[
+    str | None, typer.Option(help="a module or file.py with the predicates the query calls")
+]
+Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
+Shards = Annotated[int | None, typer.Option(min=1, help="of a join of streams")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
+
+# Of `explain`.
+MeshPage = Annotated[Path | None, typer.Option(help="also write a page with plots")]
+SaveMesh = Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")]
+
+# Of `run`.
+Output = Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")]
+PolicyName = Annotated[
+    Policy,
+    typer.Option(
+        help="a mesh, the best single order, or decided tuple by tuple: by overall "
+        "selectivity (eddy) or by content (cbr); joins of windowed streams also round by "
+        "round: by output rates (rate), or by rate and memory (chart)"
+    ),
+]
+EngineName = Annotated[Engine, typer.Option(help="what runs it")]
+Checkpoint = Annotated[Path | None, typer.Option(help="of the stream")]
+MeshFile = Annotated[Path | None, typer.Option(help="a saved mesh to run with")]
+Stream = Annotated[bool, typer.Option("--stream", help="read streams from directories of files")]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="go on as files arrive, until Ctrl-C; with --stream")
+]
+FilesPerBatch = Annotated[
+    int | None, typer.Option("--files-per-batch", min=1, help="of each stream")
+]
+Watermark = Annotated[str, typer.Option(help="how late tuples may come")]
+IdleTimeout = Annotated[str, typer.Option(help="a stream silent for longer holds up no other")]
+Index = Annotated[
+    str, typer.Option(help="how join states are searched: hash, bitmap, amri or auto")
+]
+Goal = Annotated[
+    str | None, typer.Option(help="of policy rate: 'most by 60s', 'first 1000' or 'last'")
+]
+Weights = Annotated[
+    str | None, typer.Option(help="of policy chart: of the output rate and of memory, as 0.4,0.6")
+]
+StreamSamples = Annotated[
+    list[str] | None,
+    typer.Option("--sample", help="of a join of streams: Name=path, for each, to learn from"),
+]
+PlanPage = Annotated[
+    Path | None,
+    typer.Option(help="of policies rate and chart: also write what was planned as a page"),
+]
+Adapt = Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")]
+
+# Of training.
+Preset = Annotated[str | None, typer.Option(help="the paper's settings: table-1 or table-3")]
+Search = Annotated[
+    str | None, typer.Option(help="iterative-improvement, simulated-annealing or optimal")
+]
+Start = Annotated[
+    str | None,
+    typer.Option(help="route-driven, content-driven, random-pick, extreme-1 or extreme-n"),
+]
+Tolerance = Annotated[
+    float | None, typer.Option(help="leave orders that cost at most this share more to a lottery")
+]
+Accuracy = Annotated[
+    float | None, typer.Option(help="sample again until the sample foretells this well, as 0.95")
+]
+Seed = Annotated[int, typer.Option(help="of the sample and the search")]
 
 
 def training_from(

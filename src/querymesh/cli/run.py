@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from pyspark.sql import DataFrame
 
 import querymesh as qm
+from querymesh.cli import options
 from querymesh.cli.files import (
     as_stream,
     read_files,
@@ -17,82 +17,38 @@ from querymesh.cli.files import (
     stream_names,
     write_format,
 )
-from querymesh.cli.options import (
-    Accuracy,
-    Engine,
-    Functions,
-    Policy,
-    Preset,
-    QueryFile,
-    Search,
-    Seed,
-    Shards,
-    Start,
-    Time,
-    Tolerance,
-    policy_from,
-    training_from,
-)
+from querymesh.cli.options import Engine, Policy, policy_from, training_from
 from querymesh.cli.results import print_run, write_page, write_result
 
 
 def run(
-    query: QueryFile,
-    inputs: Annotated[list[str], typer.Option("--input", help="Name=path, for each relation")],
-    output: Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")],
-    policy: Annotated[
-        Policy,
-        typer.Option(
-            help="a mesh, the best single order, or decided tuple by tuple: by overall "
-            "selectivity (eddy) or by content (cbr); joins of windowed streams also round by "
-            "round: by output rates (rate), or by rate and memory (chart)"
-        ),
-    ] = Policy.mesh,
-    engine: Annotated[Engine, typer.Option(help="what runs it")] = Engine.auto,
-    checkpoint: Annotated[Path | None, typer.Option(help="of the stream")] = None,
-    mesh: Annotated[Path | None, typer.Option(help="a saved mesh to run with")] = None,
-    functions: Functions = None,
-    time: Time = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="read streams from directories of files")
-    ] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="go on as files arrive, until Ctrl-C; with --stream")
-    ] = False,
-    files: Annotated[
-        int | None, typer.Option("--files-per-batch", min=1, help="of each stream")
-    ] = None,
-    shards: Shards = None,
-    watermark: Annotated[str, typer.Option(help="how late tuples may come")] = "10 seconds",
-    idle_timeout: Annotated[
-        str, typer.Option(help="a stream silent for longer holds up no other")
-    ] = "10 minutes",
-    index: Annotated[
-        str, typer.Option(help="how join states are searched: hash, bitmap, amri or auto")
-    ] = "hash",
-    goal: Annotated[
-        str | None,
-        typer.Option(help="of policy rate: 'most by 60s', 'first 1000' or 'last'"),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help="of policy chart: of the output rate and of memory, as 0.4,0.6"),
-    ] = None,
-    samples: Annotated[
-        list[str] | None,
-        typer.Option("--sample", help="of a join of streams: Name=path, for each, to learn from"),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="of policies rate and chart: also write what was planned as a page"),
-    ] = None,
-    adapt: Annotated[bool, typer.Option(help="let a stream change its mesh as it runs")] = True,
-    preset: Preset = None,
-    search: Search = None,
-    start: Start = None,
-    tolerance: Tolerance = None,
-    accuracy: Accuracy = None,
-    seed: Seed = 0,
+    query: options.QueryFile,
+    inputs: options.Inputs,
+    output: options.Output,
+    policy: options.PolicyName = Policy.mesh,
+    engine: options.EngineName = Engine.auto,
+    checkpoint: options.Checkpoint = None,
+    mesh: options.MeshFile = None,
+    functions: options.Functions = None,
+    time: options.Time = None,
+    stream: options.Stream = False,
+    follow: options.Follow = False,
+    files: options.FilesPerBatch = None,
+    shards: options.Shards = None,
+    watermark: options.Watermark = "10 seconds",
+    idle_timeout: options.IdleTimeout = "10 minutes",
+    index: options.Index = "hash",
+    goal: options.Goal = None,
+    weights: options.Weights = None,
+    samples: options.StreamSamples = None,
+    html: options.PlanPage = None,
+    adapt: options.Adapt = True,
+    preset: options.Preset = None,
+    search: options.Search = None,
+    start: options.Start = None,
+    tolerance: options.Tolerance = None,
+    accuracy: options.Accuracy = None,
+    seed: options.Seed = 0,
 ) -> None:
     """Run a query over files and write what it finds."""
     if follow and not stream:

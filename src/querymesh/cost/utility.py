@@ -48,7 +48,13 @@ from querymesh.cost.plan_tree import (
     sources_of,
 )
 from querymesh.cost.rates import tpr_at
-from querymesh.errors import QueryMeshError, TrainingError, UnsupportedError, did_you_mean
+from querymesh.errors import (
+    OptionError,
+    QueryMeshError,
+    TrainingError,
+    UnsupportedError,
+    did_you_mean,
+)
 
 Value = float | Floats
 
@@ -63,18 +69,18 @@ class Weights:
     def __post_init__(self) -> None:
         for name, weight in (("rate", self.rate), ("memory", self.memory)):
             if not (math.isfinite(weight) and weight >= 0):
-                raise QueryMeshError(
+                raise OptionError(
                     f"the weight of {name} must be a finite number from 0 on, not {weight}"
                 )
         if self.rate == self.memory == 0:
-            raise QueryMeshError(
+            raise OptionError(
                 "the weights of rate and memory are both 0, and every plan would cost the same: "
                 "give at least one of them, such as the paper's Weights(rate=0.4, memory=0.6)"
             )
 
 
 DEFAULT_WEIGHTS = Weights(rate=0.4, memory=0.6)
-"""Of § 5.1."""
+"""The paper's, § 5.1."""
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,15 @@ def play(
     for contender in comparison.contenders:
         console.print(Text(f"{contender.name}: {contender.how}", "dim"), soft_wrap=True)
     console.print(_verdict(comparison), soft_wrap=True)
-    title = "Bullish stocks in the news"
-    write_mesh_page(mesh, report, live.counts, comparison, streamed.batches, title, version)
+    write_mesh_page(
+        mesh,
+        report,
+        metrics=live.counts,
+        comparison=comparison,
+        progress=streamed.batches,
+        title="Bullish stocks in the news",
+        version=version,
+    )
     console.print(f"report written to {report}", soft_wrap=True)
     return _figures(mesh, comparison, streamed.batches)
 

@@ -23,9 +23,13 @@ from querymesh.spark.run import run
 
 ROWS_PER_BATCH = 8_000
 POLL_SECONDS = 0.1
-QUIET_SECONDS = 0.5
-PATIENCE_SECONDS = 3.0
+
+PATIENCE_SECONDS, QUIET_SECONDS = 3.0, 0.5
+"""How long to wait for a moment between two batches, and for Spark's last words after stopping."""
+
 LEARN_SECONDS = 20.0
+"""How long a mesh that is still being trained may take after the stream has ended."""
+
 MOST_SECONDS = 60.0
 """A stream that has not switched yet may go on until then: a busy machine takes long to learn."""
 

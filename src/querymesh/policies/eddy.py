@@ -12,6 +12,7 @@ from querymesh.fabric.join.view import own_conditions
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.mesh.mesh import Mesh
+from querymesh.options import check_integer
 from querymesh.policies.policy import Following, Job, Policy
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Meeting
@@ -49,6 +50,8 @@ class Eddy(Policy):
             )
         chunk = self.routing.chunk if self.chunk is None else self.chunk
         seed = self.routing.seed if self.seed is None else self.seed
+        check_integer("chunk", chunk, least=1)
+        check_integer("seed", seed, least=0)
         object.__setattr__(self, "routing", replace(self.routing, chunk=chunk, seed=seed))
 
     @classmethod

@@ -12,6 +12,7 @@ from querymesh.mesh.fit import as_single
 from querymesh.mesh.mesh import Mesh as MeshData
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.train.training import Training
+from querymesh.options import check_integer
 from querymesh.policies.learned_meshes import LearnedMeshes
 from querymesh.policies.policy import Job, Policy
 
@@ -57,9 +58,10 @@ class Trained(Policy):
             )
         names = ("sample_rows", "accuracy", "tolerance", "seed")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if "sample_rows" in given:
-            least = max(given["sample_rows"], self.training.most_sample_rows)
-            given["most_sample_rows"] = least
+        if self.sample_rows is not None:
+            check_integer("sample_rows", self.sample_rows, least=1)
+            most = max(self.sample_rows, self.training.most_sample_rows)
+            given["most_sample_rows"] = most
         object.__setattr__(self, "training", replace(self.training, **given))
 
     @classmethod

@@ -17,6 +17,7 @@ from querymesh.optimize.planning.orders import planned_mesh
 from querymesh.optimize.planning.own_order import OwnOrder
 from querymesh.optimize.planning.planner import Planner
 from querymesh.optimize.train.training import Training
+from querymesh.options import check_number
 from querymesh.policies.learned_meshes import mesh_channels, mesh_sources
 from querymesh.policies.policy import Following, Job, Policy
 from querymesh.policies.sampled_round import sampled_round
@@ -50,6 +51,7 @@ class Planned(Policy):
 
     def __post_init__(self) -> None:
         Training(sample_rows=self.sample_rows, seed=self.seed)  # which checks the two
+        check_number("budget", self.budget)
         if not 0 <= self.budget <= 1:
             raise OptionError(
                 f"budget is a share of the time, from 0 to 1, not {self.budget}: 0 plans once"

@@ -165,10 +165,11 @@ def open_channel(job: Job, view: View, label: str, *, must: bool) -> Channel | N
     A mesh that cannot be read is told and set aside, and the newest that can takes its place. Where
     there is no folder for a channel that is a problem only if one `must` be.
     """
-    bound = view.bound
     try:
         channel = Channel(job.channel_folder(view.alias, label, job.given.get(view.alias)))
         version = channel.open()
+        while version and not _take_up(channel, version, view):
+            version = channel.open()  # without any mesh, rows are profiled again
     except (QueryMeshError, OSError) as problem:
         if must and isinstance(problem, OSError):
             raise UnsupportedError(
@@ -179,13 +180,16 @@ def open_channel(job: Job, view: View, label: str, *, must: bool) -> Channel | N
             raise
         log.warning("the stream keeps its mesh and does not adapt: %s", problem)
         return None
-    while version:
-        try:
-            learned = check_fits(channel.read(version, bound.query), bound)
-            view.versions.append((version, learned))
-            break
-        except MeshFileError as problem:
-            view.tell(f"what an earlier run learned is set aside: {problem}")
-            channel.set_aside(version)
-            version = channel.newest()
     return channel
+
+
+def _take_up(channel: Channel, version: int, view: View) -> bool:
+    """Whether a published mesh can be read and the view goes on with it; else it is set aside."""
+    try:
+        learned = check_fits(channel.read(version, view.bound.query), view.bound)
+    except MeshFileError as problem:
+        view.tell(f"what an earlier run learned is set aside: {problem}")
+        channel.set_aside(version)
+        return False
+    view.versions.append((version, learned))
+    return True

@@ -1,13 +1,13 @@
 """Expressions: the small immutable tree that every SQL condition and projection becomes.
 
 One tree, two readings that must agree: `evaluate.py` computes it on Arrow arrays inside the fabric,
-`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions.py`.
+`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions/`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 Scalar = bool | int | float | str | dt.date | dt.datetime | None
@@ -30,7 +30,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A built-in function or operator of `functions.py`, by name (`and`, `<=`, `like`, `lower`)."""
+    """A built-in function or operator of `functions/`, by name (`and`, `<=`, `like`, `lower`)."""
 
     function: str
     args: tuple[Expr, ...]
@@ -78,6 +78,22 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with the parts replaced that `change` gives something for, parents first."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    match expr:
+        case Call(name, args):
+            return Call(name, tuple(rewritten(arg, change) for arg in args))
+        case UserCall(name, args):
+            return UserCall(name, tuple(rewritten(arg, change) for arg in args))
+        case Cast(operand, target, implicit):
+            return Cast(rewritten(operand, change), target, implicit)
+        case Column() | Literal():
+            return expr
+
+
 def columns_of(expr: Expr) -> frozenset[Column]:
     """Every column the expression reads."""
     return frozenset(node for node in walk(expr) if isinstance(node, Column))
@@ -86,3 +102,13 @@ def columns_of(expr: Expr) -> frozenset[Column]:
 def user_calls_of(expr: Expr) -> frozenset[str]:
     """The names of the user functions the expression calls."""
     return frozenset(node.function for node in walk(expr) if isinstance(node, UserCall))
+
+
+def conjuncts_of(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a condition between its top-level ANDs."""
+    return parts_of("and", expr)
+
+
+def parts_of(operator: str, expr: Expr) -> tuple[Expr, ...]:
+    """The operands of a call of this operator; any other expression is one part by itself."""
+    return expr.args if isinstance(expr, Call) and expr.function == operator else (expr,)

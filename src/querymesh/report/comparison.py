@@ -2,7 +2,7 @@
 
 The contenders run in turn, round by round (A B C A′, A B C A′, …). What counts is the ratio within
 a round, and of the rounds the median; A′ is the first contender once more, and the ratio of A′ to A
-is what this machine makes of no difference at all (DESIGN § 7).
+is what this machine makes of no difference at all.
 """
 
 from __future__ import annotations

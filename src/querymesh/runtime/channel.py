@@ -173,11 +173,14 @@ class Channel:
             raise MeshFileError(f"cannot read the mesh {where}: {problem}") from problem
 
     def set_aside(self, version: int) -> None:
-        """Take a mesh that cannot be read out of the way; its bytes are kept under another name."""
+        """Take a damaged mesh out of the way; its bytes are kept under another name.
+
+        OSError if they cannot be: it stays where it is.
+        """
         name = _file("mesh", version)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError):
             self._storage.write(f"{name}.damaged", self._storage.read(name))
-        self._storage.delete([name])
+            self._storage.delete([name])
 
     @property
     def _storage(self) -> Storage:

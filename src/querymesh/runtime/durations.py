@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError
 
 _UNITS_US = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000,
@@ -31,7 +31,7 @@ def microseconds_of(given: str | dt.timedelta, name: str) -> int:
         total += float(part[1]) * _UNITS_US[unit]
         at = part.end()
     if at < len(text) or not text.strip():
-        raise QueryMeshError(
+        raise OptionError(
             f"{name}={given!r} is no length of time: write it as in '10 seconds' or '1 hour 30 "
             f"minutes', in {', '.join(f'{unit}s' for unit in _UNITS_US)}"
         )

@@ -29,7 +29,7 @@ class Results(Sequence[DataFrame]):
     Of a batch source the pass is made when the first of them is asked for, and its result is kept
     for the others until `unpersist()`, or the end of a `with` block::
 
-        with qm.run([cheap, risky], trades) as (cheap_ones, risky_ones):
+        with qm.run_all([cheap, risky], trades) as (cheap_ones, risky_ones):
             ...
 
     It is also let go when the last of these DataFrames is gone; one derived from them does not hold

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from querymesh.errors import OptionError, UnsupportedError
-from querymesh.index.tune.kinds import Index
+from querymesh.index.tune.kinds import Index, index_of
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
+from querymesh.policies.registry import policy_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.spark.aggregate import aggregated
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared
-from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, RunOptions, run_options
+from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, RunOptions, absolute
 from querymesh.spark.remembered import inspect, remember
 from querymesh.spark.results import Results
 
@@ -63,9 +64,10 @@ def run(
 
     `querymesh.inspect(out)` tells what was decided and done.
     """
-    options = run_options(
-        policy, engine=engine, index=index, shards=shards, checkpoint=checkpoint,
-        watermark=watermark, idle_timeout=idle_timeout, on_error=on_error, sample=sample,
+    options = RunOptions(
+        policy=policy_of(policy), engine=engine, index=index_of(index), shards=shards,
+        checkpoint=absolute(checkpoint), watermark=watermark, idle_timeout=idle_timeout,
+        on_error=on_error, sample=sample,
     )  # fmt: skip
     query, mesh = _query_and_mesh(query_or_mesh)
     bound, data = bind_inputs(query, inputs)
@@ -93,9 +95,10 @@ def run_all(
 
     What several of them ask is evaluated once a tuple. The options are those of `run`.
     """
-    options = run_options(
-        policy, engine=engine, checkpoint=checkpoint, on_error=on_error, sample=sample
-    )
+    options = RunOptions(
+        policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
+        on_error=on_error, sample=sample,
+    )  # fmt: skip
     asked = tuple(queries)
     if any(isinstance(query, Query) and query.aggregate is not None for query in asked):
         raise UnsupportedError(

@@ -19,20 +19,20 @@ import numpy as np
 
 from querymesh.stats.profile import Profile
 
-APART = 2.0
+MOST_RATIO = 2.0
 """Costs that differ by more than this factor are not of the same work."""
 
 
-def with_pooled_costs(profile: Profile, alike: Sequence[int]) -> Profile:
+def with_common_costs(profile: Profile, alike: Sequence[int]) -> Profile:
     """The profile with a common price for these operators, given by index from 1."""
     at = np.array(alike, dtype=np.int64) - 1
     if len(at) < 2 or profile.rows == 0:
         return profile
     work = 1 + profile.outcomes[:, at].mean(axis=0)
     measured = (profile.drop_us[at] + profile.pass_us[at]) / 2
-    pooled = float(np.median(measured / work)) * work
-    same = (measured <= APART * pooled) & (measured >= pooled / APART)
+    common = float(np.median(measured / work)) * work
+    same = (measured <= MOST_RATIO * common) & (measured >= common / MOST_RATIO)
     drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
     for costs in (drop_us, pass_us):
-        costs[at] = np.where(same, pooled, costs[at])
+        costs[at] = np.where(same, common, costs[at])
     return replace(profile, drop_us=drop_us, pass_us=pass_us)

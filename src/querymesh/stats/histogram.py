@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.arrays import Floats
+from querymesh.arrays import Bools, Floats, Ints
 from querymesh.errors import QueryMeshError, TrainingError
 
 DEFAULT_SINGLES = 64
@@ -76,10 +76,18 @@ class Histogram:
         """How many tuples have each value that is not alone here, as ranges tell."""
         if not len(self.rows):
             return np.zeros(len(values))
-        place = np.searchsorted(self.edges, values, side="right") - 1
-        inside = (place >= 0) & (place < len(self.rows))
-        place = np.clip(place, 0, len(self.rows) - 1)
-        return np.where(inside, self.rows[place] / self.distinct[place], 0.0)
+        within, inside = self.range_of(values)
+        return np.where(inside, self.rows[within] / self.distinct[within], 0.0)
+
+    def range_of(self, values: Floats) -> tuple[Ints, Bools]:
+        """The nearest range of each value, and whether the value lies in it; there must be ranges.
+
+        >>> Histogram.of([1, 2, 3, 4], ranges=2).range_of(np.array([0.0, 2.5, 3.0]))
+        (array([0, 0, 1]), array([False,  True,  True]))
+        """
+        number = np.searchsorted(self.edges, values, side="right") - 1
+        nearest = np.clip(number, 0, len(self.rows) - 1)
+        return nearest, number == nearest
 
 
 def join_selectivity(left: Histogram, right: Histogram) -> float:
@@ -101,10 +109,10 @@ def _alone_with_ranges(one: Histogram, matched: npt.NDArray[np.int64], other: Hi
     expected = other.expected(alone)
     if not len(other.rows) or not expected.any():
         return 0.0
-    place = np.clip(np.searchsorted(other.edges, alone, side="right") - 1, 0, len(other.rows) - 1)
-    claimed = np.bincount(place, weights=expected, minlength=len(other.rows))
+    within, _ = other.range_of(alone)
+    claimed = np.bincount(within, weights=expected, minlength=len(other.rows))
     share = np.minimum(1.0, other.rows / np.maximum(claimed, 1e-300))
-    return float((counts * expected * share[place]).sum())
+    return float((counts * expected * share[within]).sum())
 
 
 def _ranges_with_ranges(left: Histogram, right: Histogram) -> float:
@@ -122,11 +130,9 @@ def _ranges_with_ranges(left: Histogram, right: Histogram) -> float:
 def _pieces(histogram: Histogram, edges: Floats) -> tuple[Floats, Floats]:
     """Rows and distinct values between finer edges; a range gives each piece by its width."""
     middles = (edges[:-1] + edges[1:]) / 2
-    place = np.searchsorted(histogram.edges, middles, side="right") - 1
-    inside = (place >= 0) & (place < len(histogram.rows))
-    place = np.clip(place, 0, len(histogram.rows) - 1)
-    share = np.where(inside, np.diff(edges) / np.diff(histogram.edges)[place], 0.0)
-    return histogram.rows[place] * share, np.maximum(histogram.distinct[place] * share, inside)
+    within, inside = histogram.range_of(middles)
+    share = np.where(inside, np.diff(edges) / np.diff(histogram.edges)[within], 0.0)
+    return histogram.rows[within] * share, np.maximum(histogram.distinct[within] * share, inside)
 
 
 def _ranges(
@@ -136,8 +142,8 @@ def _ranges(
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros(0)
     before = np.cumsum(counts) - counts
-    place = before * min(ranges, len(values)) // counts.sum()
-    first = np.flatnonzero(np.diff(place, prepend=-1))
+    number = before * min(ranges, len(values)) // counts.sum()
+    first = np.flatnonzero(np.diff(number, prepend=-1))
     # The last range ends where the next value would be, were it as far off as those before.
     step = (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 1.0
     end = max(values[-1] + step, np.nextafter(values[-1], math.inf))

@@ -11,7 +11,7 @@ survives any *set* of operators can be read off, joint distribution included::
 
 What survives a set S is the sum over tuples of the product of the columns in S. It depends on the
 set and not on the order, which is why the best order is a dynamic program over sets
-(`optimize/best_route.py`).
+(`optimize/routes/dynamic_programming.py`).
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class Profile:
         queries = max(self.serves, default=0).bit_length()
         alive = np.ones((queries, self.rows))
         rows = np.ones((self.rows, len(order)))
-        for place, j in enumerate(order):
+        for position, j in enumerate(order):
             mine = [q for q in range(queries) if self.serves[j] >> q & 1]
-            rows[:, place] = alive[mine].max(axis=0)
+            rows[:, position] = alive[mine].max(axis=0)
             alive[mine] *= self.outcomes[:, j]
         return rows
 
@@ -117,8 +117,10 @@ class Profile:
         return np.asarray((self.arriving(route) * each).sum(axis=1), dtype=np.float64)
 
     def clairvoyant_us(self) -> Floats:
-        """The bound of DESIGN § 7: a dropped tuple pays its cheapest dropping operator (with what
-        must precede it), a result pays every operator.
+        """The least that any order could cost each tuple.
+
+        A dropped tuple pays its cheapest dropping operator (with what must precede it), a result
+        pays every operator.
 
         Of several queries, all operators of those a tuple belongs to must be paid, and the cheapest
         way out of the dearest of the others.
@@ -149,8 +151,8 @@ class Profile:
 def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -> Floats:
     """For each of `count` groups and each set of operators (as a bit mask), the rows that survive.
 
-    The table has 2^m columns, so callers use it up to `best_route.EXACT_LIMIT` operators. It is
-    built a few tuples at a time, each by doubling, so memory stays at chunk * 2^m numbers.
+    The table has 2^m columns, so callers use it up to `EXACT_LIMIT` operators. It is built a
+    few tuples at a time, each by doubling, so memory stays at chunk * 2^m numbers.
     """
     rows, operators = outcomes.shape
     total = np.zeros((count, 1 << operators))

@@ -21,6 +21,7 @@ from querymesh.index.store.codes import Codes
 from querymesh.mesh.mesh import written_order
 from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join
 from querymesh.query.evaluate import evaluate
+from querymesh.runtime.join_step import JoinSteps
 from window_cases import as_multiset, window_cases, within_windows
 from window_runs import at_most, results, runs
 
@@ -69,6 +70,15 @@ def batch(*rows, key=None) -> pa.RecordBatch:
     )
 
 
+def places_of(streams):
+    """Where rows stand in their inputs, if one stream's come after the other's."""
+    ends = np.cumsum([rows.num_rows for rows in streams.values()])
+    return {
+        alias: np.arange(end - rows.num_rows, end)
+        for (alias, rows), end in zip(streams.items(), ends, strict=True)
+    }
+
+
 class Running:
     """A join that runs step by step, on the order as written unless a route is given."""
 
@@ -81,7 +91,11 @@ class Running:
             self.join, {a: pa.Table.from_batches([t]) for a, t in tables.items()}, on_error
         )
         self.fabric = JoinFabric(self.join, statics, on_error)
-        self.counted = {s.alias: 0 for s in self.join.streams if s.window.kind == "rows"}
+        self.steps = JoinSteps(self.fabric, self.routers())
+
+    @property
+    def counted(self):
+        return self.steps.counted
 
     def routers(self, **routes):
         made = {}
@@ -99,10 +113,8 @@ class Running:
         """The results of a step, sorted; streams that are not named get nothing."""
         given = {a: batch(*streams.get(a, ()), key=self.key) for a in self.join.aliases}
         here = {alias: rows for alias, rows in given.items() if alias not in absent}
-        arrivals = in_order(here, self.join.times, self.counted)
-        routers = self.routers(**(routes or {}))
-        out = list(self.fabric.results(self.fabric.admit(arrivals, routers), routers))
-        self.counted = {a: n + given[a].num_rows for a, n in self.counted.items()}
+        self.steps.routers = self.routers(**(routes or {}))
+        out = list(self.steps.step(self.steps.arrivals(here, places_of(here))))
         return sorted(tuple(row.values()) for b in out for row in b.to_pylist())
 
     def stored(self):
@@ -303,12 +315,12 @@ def test_comparisons_and_probes_are_counted_where_they_happen():
     assert looked(("b", "c"), (1, 2, 0)) == (1, 0), "c has no such key"
     assert looked(("c", "b"), (1, 2, 0)) == (0, 0), "so b is not even asked"
     view = running.fabric.views["a"]
-    assert view.counts.comparisons == 2 + 2 + 2 + 1 + 1
+    assert view.metrics.comparisons == 2 + 2 + 2 + 1 + 1
     by_name = {
-        op.name: view.counts.by_operator()[op.index].evaluations for op in view.bound.operators
+        op.name: view.metrics.by_operator()[op.index].evaluations for op in view.bound.operators
     }
     assert by_name == {"b": 3, "c": 5}
-    assert view.counts.rows_out == 4
+    assert view.metrics.rows_out == 4
 
 
 def test_texts_that_share_a_hash_are_told_apart():
@@ -342,8 +354,9 @@ def test_a_column_may_be_called_as_the_values_of_a_key_are():
         alias: MeshRouter(written_order(query, tuple(o.name for o in v.operators), v.precedence))
         for alias, v in join.views.items()
     }
-    step = fabric.admit(in_order({"a": a, "b": b}, join.times), routers)
-    assert [out.to_pylist() for out in fabric.results(step, routers)] == [[{"i": 1, "j": 10}]]
+    steps = JoinSteps(fabric, routers)
+    found = steps.step(steps.arrivals({"a": a, "b": b}))
+    assert [out.to_pylist() for out in found] == [[{"i": 1, "j": 10}]]
 
 
 def test_keys_that_differ_only_in_the_type_of_a_number_are_two():
@@ -409,7 +422,7 @@ def test_a_row_that_fails_in_an_array_that_is_too_long_is_dropped_once():
     with mock.patch("querymesh.fabric.core.operators.evaluate", limited):
         running = Running(sql, FAILING, on_error="drop")
         assert running.step(**rows) == wanted
-    errors = sum(view.counts.errors_dropped for view in running.fabric.views.values())
+    errors = sum(view.metrics.errors_dropped for view in running.fabric.views.values())
     assert errors == 20 - len(wanted)
 
 
@@ -446,10 +459,8 @@ def test_many_matches_come_in_pieces(most):
     with at_most(most):
         running = Running(PAIR)
         running.step(a=[(0, 7, i) for i in range(5)])
-        routers = running.routers()
         given = {"a": batch(), "b": batch(*[(0, 7, i) for i in range(4)])}
-        step = running.fabric.admit(in_order(given, running.join.times), routers)
-        sizes = [b.num_rows for b in running.fabric.results(step, routers)]
+        sizes = [b.num_rows for b in running.steps.step(running.steps.arrivals(given))]
     assert sum(sizes) == 20
     assert max(sizes) <= most + most
 
@@ -491,7 +502,7 @@ def test_on_error_drop_drops_only_the_rows_on_which_a_function_raised(condition,
 def test_what_was_dropped_is_counted():
     running = Running(f"{PAIR} AND p(a.v)", FAILING, on_error="drop")
     running.step(a=[(0, 7, 1), (0, 7, 7)], b=[(0, 7, 0)])
-    assert running.fabric.views["a"].counts.errors_dropped == 1
+    assert running.fabric.views["a"].metrics.errors_dropped == 1
     assert running.stored()["a"] == 1
 
 
@@ -499,5 +510,5 @@ def test_a_key_that_raised_is_an_error_and_not_a_null():
     running = Running(f"{PAIR} AND p(a.v) = (b.v >= 0)", FAILING, on_error="drop")
     running.step(a=[(0, 7, 1), (0, 7, 7), (0, None, 2)], b=[(0, 7, 0)])
     view = running.fabric.views["a"]
-    assert (view.counts.errors_dropped, view.unjoinable) == (1, 1)
+    assert (view.metrics.errors_dropped, view.unjoinable) == (1, 1)
     assert running.stored()["a"] == 1

@@ -14,7 +14,7 @@ from querymesh.fabric.profile.join_profile import SampledJoin, profile_arrivals,
 from querymesh.optimize.train.training import Training
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.spark.joins.join_sample import stretch_of_time
-from querymesh.spark.joins.join_train import train_join
+from querymesh.spark.joins.join_train import JoinData
 
 WINDOW = "[RANGE 9 SECONDS]"
 STAR = f"""SELECT a.x AS i FROM A a {WINDOW}, B b {WINDOW}, C c {WINDOW}
@@ -141,13 +141,14 @@ def test_a_condition_after_another_is_not_asked_about_nothing():
 def trained(sql, tables, **settings):
     join = bound(sql, tables)
     data = {r.alias: tables[r.name] for r in join.query.relations}
-    return join, train_join(join, data, "mesh", "raise", Training(**settings))
+    meshes, _ = JoinData(join, data, None, "raise").train("mesh", Training(**settings))
+    return join, meshes
 
 
 def test_a_stream_of_few_rows_is_profiled_by_all_of_them():
     tables = fans(3, 50, 100)
-    join, mesh = trained(STAR, tables)
-    assert mesh.meshes["a"].sample_rows == 3
+    join, meshes = trained(STAR, tables)
+    assert meshes["a"].sample_rows == 3
     sampled = SampledJoin(join, by_alias(join, tables), {})
     assert sampled.profile("a", 100, 0).outcomes.tolist() == [[50, 100]] * 3
 
@@ -165,9 +166,9 @@ def test_arrivals_with_full_windows_that_cannot_be_joined_are_not_all_there_are(
 def test_a_stream_without_a_joinable_row_keeps_the_order_as_written(rows):
     tables = fans(rows, 20, 20)
     tables["A"] = table(range(rows), x=pa.nulls(rows, pa.int64()), y=pa.nulls(rows, pa.int64()))
-    join, mesh = trained(STAR, tables)
-    assert mesh.routes["a"] == written_mesh(join.views["a"]).routes
-    assert (mesh.meshes["a"].sample_rows, mesh.meshes["b"].sample_rows) == (0, 20)
+    join, meshes = trained(STAR, tables)
+    assert meshes["a"].routes == written_mesh(join.views["a"]).routes
+    assert (meshes["a"].sample_rows, meshes["b"].sample_rows) == (0, 20)
 
 
 def test_the_stretch_of_time_is_no_longer_for_rows_of_one_time(monkeypatch):

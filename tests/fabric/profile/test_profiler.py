@@ -51,7 +51,7 @@ def test_a_predicate_without_its_guard_is_told_of_after():
 
 
 def test_a_declared_cost_replaces_the_measured_one():
-    priced = qm.predicate(lambda a: pa.array([True] * len(a)), name="priced", cost=1234.0)
+    priced = qm.predicate(lambda a: pa.array([True] * len(a)), name="priced", cost_us=1234.0)
     query = qm.query("SELECT * FROM t WHERE priced(a) AND a > 0", functions={"priced": priced})
     assert profiled(query, pa.table({"a": [1, 2]})).cost_us[0] == 1234.0
 

@@ -15,12 +15,12 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core import operators
 from querymesh.fabric.core.fabric import Fabric
+from querymesh.fabric.core.pool import Pool
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.content_oracle import OracleRouter
 from querymesh.fabric.routers.eddy import NO_PAIR, EddyRouter
 from querymesh.fabric.routers.make_eddy import make_eddy
-from querymesh.fabric.routers.pool import Pool
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
 from querymesh.mesh.mesh import written_order
 
@@ -102,8 +102,8 @@ def test_a_declared_cost_counts():
 
     def routes(cost):
         functions = {
-            "dear": qm.predicate(passes(0.2), name="dear", cost=cost),
-            "cheap": qm.predicate(passes(0.6), name="cheap", cost=10.0),
+            "dear": qm.predicate(passes(0.2), name="dear", cost_us=cost),
+            "cheap": qm.predicate(passes(0.6), name="cheap", cost_us=10.0),
         }
         query = qm.query("SELECT x FROM s WHERE dear(x) AND cheap(x)", functions=functions)
         batch = pa.record_batch({"x": np.random.default_rng(0).permutation(2000) % 100})

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import querymesh as qm
 from querymesh.fabric.core.tables import one_batch
-from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
 from querymesh.fabric.routers.make_eddy import CBR, EDDY, make_eddy
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
 from querymesh.query.bind.windowed_join import bind_join
+from querymesh.runtime.join_step import JoinSteps
 from window_cases import as_multiset, window_cases, within_windows
 from window_runs import bound, runs
 
@@ -88,15 +88,11 @@ def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data)
     fabric = JoinFabric(
         join, static_stems(join, {r.alias: case.inputs[r.name] for r in case.statics})
     )
-    routers = eddies_of(fabric, policy, routing)
+    steps = JoinSteps(fabric, eddies_of(fabric, policy, routing))
     found = Counter()
-    counted = {r.alias: 0 for r in case.streams if r.window.kind == "rows"}
     for number in range(run.steps):
-        batches, places = step_of(case, run, number)
-        arrivals = in_order(batches, join.times, counted, places)
-        for batch in fabric.results(fabric.admit(arrivals, routers), routers):
+        for batch in steps.step(steps.arrivals(*step_of(case, run, number))):
             found.update(as_multiset(batch))
-        counted = {alias: n + len(arrivals[alias]) for alias, n in counted.items()}
     assert found == wanted
     for view in fabric.views.values():
         if not routing.one_route_per_chunk:
@@ -118,6 +114,7 @@ class Star:
         )  # fmt: skip
         self.fabric = JoinFabric(self.join)
         self.routers = eddies_of(self.fabric, policy, routing)
+        self.steps = JoinSteps(self.fabric, self.routers)
         self.step(b=self.keys("x"), c=self.keys("y"))
 
     @staticmethod
@@ -143,8 +140,7 @@ class Star:
         return pa.record_batch({"ts": times, name: pa.array(range(5))})
 
     def step(self, **given):
-        arrivals = in_order(given, self.join.times)
-        out = self.fabric.results(self.fabric.admit(arrivals, self.routers), self.routers)
+        out = self.steps.step(self.steps.arrivals(given))
         return sorted(i for batch in out for i in batch["id"].to_pylist())
 
     def run(self, steps=8, rows=300, first=0):
@@ -155,7 +151,7 @@ class Star:
 
     @property
     def metrics(self):
-        return self.fabric.views["a"].counts
+        return self.fabric.views["a"].metrics
 
 
 def wanted_of(steps=8, rows=300):
@@ -192,7 +188,7 @@ def test_conditions_on_the_stream_come_before_its_probes():
     star.run(steps=2)
     view = star.fabric.views["a"]
     [own] = view.own
-    visits = view.counts.by_operator()
+    visits = view.metrics.by_operator()
     assert visits[own].evaluations == 600
     probes = [visits[op.index].evaluations for op in view.bound.operators if op.index != own]
     assert max(probes) <= visits[own].passed

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from querymesh.cost.index_cost import Prices, Workload, benefit, dependent_cost
 from querymesh.index.tune import selection
 from querymesh.index.tune.assessment import Cdia, Csria, Sria
-from querymesh.index.tune.selection import all_bits, best_bits, split_bits, ways
+from querymesh.index.tune.selection import all_bits, best_bits, configuration_count, split_bits
 
 TABLE_2 = {
     (0,): 4,
@@ -90,7 +90,7 @@ def test_no_bound_cuts_off_an_optimum_that_is_hardly_better_than_what_is_known(c
     load, prices, attributes = case
     best = all_bits(load, prices, attributes, bits)
     worth = sum(benefit(each, bits, load, prices) > 0 for each in range(attributes))
-    pretended = selection._Known([0] * worth, best.cost * (1 + 1e-6))
+    pretended = selection._Incumbent([0] * worth, best.cost * (1 + 1e-6))
     with (
         mock.patch.object(selection, "_WORTH_DECIDING", math.inf),
         mock.patch.object(selection._Search, "_bit_by_bit", return_value=pretended),
@@ -128,13 +128,13 @@ def test_few_of_all_ways_are_explored():
     load = workload({pattern: share / total for pattern, share in frequencies.items()})
     for hash_us in (0.0, 1.0, 30.0):
         found = best_bits(load, Prices(hash_us, 1), 8, 16)
-        assert 0 < found.explored < ways(8, 16) / 50
+        assert 0 < found.explored < configuration_count(8, 16) / 50
 
 
 @pytest.mark.parametrize(("attributes", "bits"), [(1, 5), (3, 4), (4, 2), (5, 1)])
 def test_ways_counts_the_configurations_that_use_all_bits(attributes, bits):
     tried = [each for each in product(range(bits + 1), repeat=attributes) if sum(each) == bits]
-    assert ways(attributes, bits) == len(tried)
+    assert configuration_count(attributes, bits) == len(tried)
 
 
 COSTS = st.lists(

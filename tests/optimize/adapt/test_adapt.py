@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from profiles import three_classes
+from querymesh.classify.tree import Member
 from querymesh.errors import OptionError
-from querymesh.optimize.adapt.adapt import Adaptation, better_mesh, consider
+from querymesh.optimize.adapt.adapt import Adaptation, Comparison, better_mesh, consider
+from querymesh.optimize.search.lattice import partition
+from querymesh.optimize.train.describe import reach
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from simulated_stream import OPPOSITE, OVERHEADS, QUERY, stream, tuples
@@ -66,6 +69,52 @@ def test_a_search_finds_kinds_that_the_running_mesh_does_not_tell_apart():
     finding = better_mesh(mesh, recent, OVERHEADS, Training())
     assert len(finding.mesh.routes) == 3
     assert finding.comparison.pays(doubt=3.0, least_gain=0.03)
+
+
+def test_without_a_holdout_a_third_judges():
+    recent = tuples(np.random.default_rng(1), 150, SWAPPED)
+    finding = better_mesh(trained(OPPOSITE), recent, OVERHEADS, Training(holdout=0.0))
+    assert finding.comparison.rows == 50
+
+
+@pytest.mark.parametrize(
+    ("saving_us", "error_us", "rows", "pays"),
+    [
+        (3.1, 1.0, 9, True),
+        (3.0, 1.0, 9, False),
+        (0.6, 0.1, 9, True),
+        (0.5, 0.1, 9, False),
+        (9.0, 0.0, 2, True),
+        (9.0, 0.0, 1, False),
+    ],
+)
+def test_a_saving_pays_beyond_doubt_and_beyond_the_least_gain(saving_us, error_us, rows, pays):
+    compared = Comparison(running_us=10.0, saving_us=saving_us, error_us=error_us, rows=rows)
+    assert compared.pays(doubt=3.0, least_gain=0.05) is pays
+    assert compared.share == pytest.approx(saving_us / 10)
+    assert Comparison(0.0, 0.0, 0.0, 9).share == 0.0
+    assert Comparison(0.5, 0.25, 0.0, 9).share == 0.5
+
+
+def one_route(problem, start, rng, stop):
+    """A search that finds nothing but the best single route."""
+    return problem.solve(partition([range(problem.training.size)]))
+
+
+@pytest.mark.parametrize(("alike", "leaves"), [("ab", 2), ("ac", 3), ("bc", 3)])
+def test_the_running_classifier_may_get_other_routes_and_asks_no_test_in_vain(alike, leaves):
+    """Its first test tells kind c from the others; a test between a and b is needed no more if
+    both take the same route."""
+    mesh = trained(OPPOSITE)
+    assert mesh.tree.test == Member("kind", ("c",))
+    passes = np.array([[0.1, 0.5, 0.95] if kind in alike else [0.95, 0.5, 0.1] for kind in "abc"])
+    recent = tuples(np.random.default_rng(1), 900, passes)
+    found = better_mesh(mesh, recent, OVERHEADS, Training(search=one_route)).mesh
+    assert set(found.routes) == {(1, 2, 3), (3, 2, 1)}
+    assert len(found.leaves) == leaves
+    for rows, route in zip(reach(recent, found.tree), found.leaf_routes, strict=True):
+        kinds = set(np.asarray(recent.sample["kind"])[rows])
+        assert kinds <= set(alike) if route == (1, 2, 3) else not kinds & set(alike)
 
 
 def test_policy_single_only_ever_gets_another_order():
@@ -172,10 +221,19 @@ def test_noisy_timings_do_not_flap_but_a_dearer_operator_is_moved():
         ({"budget": 1.5}, "budget is a share"),
         ({"half_life_rows": 0}, "half_life_rows must be"),
         ({"profile_rows": 10}, "profile_rows must be"),
+        ({"profile_rows": 89}, "profile_rows must be at least 90 to judge a mesh by, not 89"),
+        ({"profile_rows": 90.5}, "profile_rows must be an integer, not 90.5"),
         ({"least_gain": 1.0}, "least_gain is a share"),
+        ({"least_gain": -0.1}, "least_gain is a share"),
+        ({"least_gain": float("nan")}, "least_gain is a share"),
         ({"doubt": -1}, "standard errors"),
     ],
 )
 def test_impossible_adaptations_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Adaptation(**options)
+
+
+def test_the_bounds_of_an_adaptation_are_allowed():
+    least = Adaptation(budget=1, half_life_rows=1, profile_rows=90, least_gain=0, doubt=0)
+    assert (least.budget, least.least_gain, least.doubt) == (1, 0, 0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chart_cases import box, q1, q2, random_points, smooth_costing
-from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError
 from querymesh.optimize.chart.chart import ChartReader, Dimension, best_plans, fidelity
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.regular import DenseChart, SparseChart, regular_chart
@@ -125,6 +125,10 @@ def test_of_plans_that_cost_the_same_the_first_is_taken():
     assert best_plans(costs).tolist() == [1, 0, 2]
 
 
+def test_of_plans_that_cost_nothing_the_first_is_taken():
+    assert best_plans(np.array([[5.0, 0.0, 0.0], [-1.0, -1.0 - 1e-14, 0.0]])).tolist() == [1, 0]
+
+
 def reader(k=10):
     return ChartReader(regular_chart(box(1), lambda at: np.hstack((at, 1 - at)), k))
 
@@ -142,6 +146,22 @@ def test_moves_switches_and_hits_are_counted_as_in_section_5_1():
     assert reading.fidelity == 0.5
 
 
+def test_a_plan_that_costs_nothing_is_a_hit():
+    reading = reader()
+    reading.choose([0.2])
+    assert reading.judge(np.array([0.0, 0.3]))
+    assert reading.judge(np.array([1.0 + 1e-14, 1.0]))
+    assert reading.judge(np.array([-1.0 + 1e-14, -1.0]))
+    assert not reading.judge(np.array([1.0 + 1e-9, 1.0]))
+
+
+def test_the_edges_of_a_chart_are_within_it():
+    reading = reader()
+    outside = [reading.choose([x]).outside for x in (0.0, 1.0, -1e-9, 1 + 1e-9)]
+    assert outside == [False, False, True, True]
+    assert reading.outside == 2
+
+
 def test_a_plan_is_judged_after_it_was_chosen():
     with pytest.raises(TrainingError, match="choose one"):
         reader().judge(np.zeros(2))
@@ -149,13 +169,13 @@ def test_a_plan_is_judged_after_it_was_chosen():
 
 @pytest.mark.parametrize("k", [0, -3, 2.5, True, None])
 def test_k_below_one_or_not_whole_is_refused(k):
-    with pytest.raises(QueryMeshError, match="k, the partitions of a dimension, must be a whole"):
+    with pytest.raises(OptionError, match="k, the partitions of a dimension, must be a whole"):
         regular_chart(box(1), smooth_costing(0), k)
-    with pytest.raises(QueryMeshError, match="whole number from 1 on"):
+    with pytest.raises(OptionError, match="whole number from 1 on"):
         AdaptiveChart(box(1), smooth_costing(0), k)
-    with pytest.raises(QueryMeshError, match="whole number from 1 on"):
+    with pytest.raises(OptionError, match="whole number from 1 on"):
         q1(k=k)
-    with pytest.raises(QueryMeshError, match="most_regions"):
+    with pytest.raises(OptionError, match="most_regions"):
         regular_chart(box(1), smooth_costing(0), most_regions=k)
 
 
@@ -166,7 +186,7 @@ def test_wrong_dimensions_and_points_are_refused():
         Dimension("sel", 0, math.inf)
     with pytest.raises(QueryMeshError, match="at least one dimension"):
         regular_chart([], smooth_costing(0))
-    with pytest.raises(QueryMeshError, match="1 to 12 dimensions, not 13"):
+    with pytest.raises(OptionError, match="1 to 12 dimensions, not 13"):
         AdaptiveChart(box(13), smooth_costing(0))
     with pytest.raises(TrainingError, match="x0 is not known"):
         reader().choose([math.nan])

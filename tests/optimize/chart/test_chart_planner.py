@@ -14,7 +14,11 @@ import querymesh as qm
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
 from querymesh.errors import OptionError, QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, checked_weights
+from querymesh.optimize.chart.charting import (
+    Charting,
+    checked_weights,
+    weights_from,
+)
 from querymesh.optimize.chart.observed import PairSelectivity
 from querymesh.optimize.chart.plan_shape import (
     Condition,
@@ -277,6 +281,42 @@ def test_rounds_that_move_no_time_are_added_to_the_next():
     assert planner.rates["a"] == 200
 
 
+def test_a_selectivity_that_was_not_seen_is_taken_to_be_one():
+    join = join_of(f"{CLIQUE} AND c.x > 1")
+    planner = ChartPlanner(join)
+    assert planner.selectivities["c"] == 1
+    run_of(planner, World(join, ALL, passes={"c": 0.1}), 4, a=100, b=100, c=0)
+    assert planner.selectivities["c"] == 1
+    assert any("selectivity" in line and "c" in line for line in planner.assumptions)
+
+
+def test_what_rounds_say_of_results_is_added_up():
+    join = join_of()
+    planner, world = ChartPlanner(join), World(join, ALL)
+    run_of(planner, world, 3, a=100, b=100, c=100)
+    assert planner.results == 3 * 7
+
+
+def test_a_stream_that_a_round_does_not_mention_has_sent_nothing():
+    join = join_of()
+    planner, world = ChartPlanner(join), World(join, ALL)
+    planner.observe(world.round(a=100, b=50))
+    assert [planner.rates[alias] for alias in "abc"] == [100, 50, 0]
+
+
+def test_after_a_chart_was_built_again_rates_beyond_it_have_the_same_patience():
+    join = join_of()
+    planner, world = ChartPlanner(join, Charting(patience=3, rounds=1)), World(join, ALL)
+    run_of(planner, world, 2, a=10, b=20, c=30)
+    built = []
+    for factor in (10, 100):
+        run_of(planner, world, 3, a=10 * factor, b=20 * factor, c=30 * factor)
+        built.append(planner.built)
+        run_of(planner, world, 1, a=10 * factor, b=20 * factor, c=30 * factor)
+        built.append(planner.built)
+    assert built == [1, 2, 2, 3]
+
+
 def test_two_streams_have_one_order_and_no_chart():
     join = join_of("a.k = b.k", windows=("5 SECONDS",) * 2)
     planner = ChartPlanner(join)
@@ -443,22 +483,23 @@ def test_settings_are_checked_when_they_are_made():
         ((0, 0), "both 0"),
         ((math.nan, 1), "finite"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             checked_weights(weights)
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(weights=weights)
     for wrong, said in (
         ({"k": 0}, "k, the partitions of a dimension, must be a whole number from 1 on, not 0"),
         ({"k": 2.5}, "whole number"),
         ({"most_regions": 0}, "most_regions"),
         ({"rounds": 0}, "rounds"),
-        ({"decay": -1}, "decay"),
         ({"threshold": -0.1}, "threshold"),
         ({"head_room": 1}, "head_room"),
         ({"model": "papre"}, "did you mean 'paper'"),
     ):
-        with pytest.raises(QueryMeshError, match=said):
+        with pytest.raises(OptionError, match=said):
             Charting(**wrong)
+    with pytest.raises(QueryMeshError, match="decay"):
+        Charting(decay=-1)
 
 
 def test_weights_and_charting_are_of_policy_chart_and_given_once():
@@ -472,6 +513,16 @@ def test_weights_and_charting_are_of_policy_chart_and_given_once():
         Rate(charting=Charting())
     with pytest.raises(OptionError, match="Charting, not dict"):
         Chart(charting={"k": 3})
+
+
+def test_weights_of_the_command_line_are_two_numbers():
+    assert weights_from("0.4, 0.6") == Weights(0.4, 0.6)
+    with pytest.raises(OptionError, match=r"with a comma between them, as 0\.4,0\.6, not"):
+        weights_from("0.4;0.6")
+    with pytest.raises(OptionError, match="weights are two numbers, what a high output rate"):
+        weights_from("0.4")
+    with pytest.raises(OptionError, match="weight of memory must be a finite number"):
+        weights_from("0.4,-1")
 
 
 def test_the_paper_s_model_can_be_asked_for_and_differs():

@@ -18,7 +18,7 @@ from querymesh.optimize.chart.candidates import (
     whole_plan,
 )
 from querymesh.optimize.chart.left_deep import left_deep_orders
-from querymesh.optimize.chart.query_charts import ChartedQuery, Chosen
+from querymesh.optimize.chart.query_charts import ChartedQuery, ChosenPlan
 from querymesh.optimize.chart.regular import SparseChart
 
 SHAPE = QueryShape(
@@ -100,7 +100,7 @@ def test_another_model_of_costs_can_be_given():
 
 
 def test_a_choice_names_a_plan():
-    chosen = Chosen(("TCP", "SF", "UDP"), (0, 0, 0))
+    chosen = ChosenPlan(("TCP", "SF", "UDP"), (0, 0, 0))
     assert plan_text(q2().plan(chosen)) == "(TCP ⋈ SF) ⋈ UDP"
 
 

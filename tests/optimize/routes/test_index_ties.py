@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import querymesh as qm
 from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import order_of, planned_mesh
-from querymesh.optimize.routes.index_ties import SAME, asked_by, with_fewer_indices
+from querymesh.optimize.routes.index_ties import SAME, access_patterns, with_fewer_indices
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.stats.profile import Profile
 
@@ -41,7 +41,10 @@ def meshes_of(join, **orders):
 
 def ways(join, meshes):
     return {
-        each for alias, m in meshes.items() for r in m.routes for each in asked_by(join, alias, r)
+        each
+        for alias, m in meshes.items()
+        for r in m.routes
+        for each in access_patterns(join, alias, r)
     }
 
 
@@ -49,7 +52,7 @@ def test_a_probe_asks_by_what_is_joined_before_it():
     join = join_of()
     (mesh,) = meshes_of(join, a="bc").values()
     q_and_r, p = (0, 1), (0,)
-    assert list(asked_by(join, "a", mesh.routes[0])) == [("b", p), ("c", q_and_r)]
+    assert list(access_patterns(join, "a", mesh.routes[0])) == [("b", p), ("c", q_and_r)]
 
 
 def test_streams_that_may_choose_ask_states_in_fewer_ways():

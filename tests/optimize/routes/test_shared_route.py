@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from profiles import profile_of, random_profiles
 from querymesh.optimize.routes import shared_route
-from querymesh.optimize.routes.best_route import Subset
 from querymesh.optimize.routes.shared_route import SharedRoutes
+from querymesh.optimize.routes.subset import Subset
 
 
 @st.composite

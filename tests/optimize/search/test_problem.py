@@ -12,7 +12,8 @@ from problems import OVERHEADS, random_problems, stock_problem
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Leaf, Split, answers, leaves
 from querymesh.errors import TrainingError
-from querymesh.optimize.routes.best_route import auto, rank
+from querymesh.optimize.routes.rank import rank
+from querymesh.optimize.routes.route_searches import auto
 from querymesh.optimize.search.lattice import every_partition, partition, random_neighbour
 from querymesh.optimize.search.problem import MAX_LEAVES, Problem
 from querymesh.optimize.search.searches import SEARCHES

@@ -9,6 +9,7 @@ from querymesh.classify.tree import attributes_of
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import QueryMeshError, TrainingError
 from querymesh.mesh.mesh import written_order
+from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.stop import Stop
 from querymesh.optimize.train.describe import best_single, costs_us
 from querymesh.optimize.train.folds import Fold
@@ -159,6 +160,83 @@ def test_overheads_that_no_route_can_pay_for_leave_one_route():
 def test_zero_and_one_operators_have_one_route():
     assert trained(profile_of(np.ones((5, 0)))).routes == ((),)
     assert trained(profile_of(np.ones((5, 1)))).routes == ((1,),)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "cost_us", "accuracy"),
+    [
+        (4, (10.0, 10.0), 1 - (20 - 16) / 16),
+        (0, (0.1, 0.1), 1.0),
+        (10, (1.0, 10.0), 0.0),
+        (10, (0.0, 10.0), 0.0),
+        (10, (0.0, 0.0), 1.0),
+    ],
+)
+def test_accuracy_is_how_well_the_seen_tuples_foretell_the_unseen(dropped, cost_us, accuracy):
+    """Ten seen tuples pass both operators; the first drops some of ten unseen ones."""
+    outcomes = np.ones((20, 2))
+    outcomes[10 : 10 + dropped] = 0
+    profile = profile_of(outcomes, cost_us, [frozenset(), frozenset({1})])
+    mesh = trained(profile, training=Training(judge=judging_by(np.arange(10, 20))))
+    assert mesh.accuracy == pytest.approx(accuracy)
+
+
+@pytest.mark.parametrize(
+    ("training", "measured"),
+    [
+        (Training(), False),
+        (Training(judge="holdout"), False),
+        (Training(judge="holdout", accuracy=0.5), True),
+        (Training(judge="bootstrap"), True),
+        (Training(accuracy=0.5), True),
+    ],
+)
+def test_accuracy_is_told_where_it_is_asked_for_or_a_judge_that_measures_it(training, measured):
+    assert (trained(three_classes(90), training=training).accuracy is not None) is measured
+
+
+def test_the_mesh_of_one_fold_is_the_result_and_of_several_it_is_learned_from_all_rows():
+    profile = three_classes(600)
+    searched = []
+
+    def watched(problem, start, rng, stop):
+        searched.append(problem.training.profile.rows)
+        return iterative_improvement(problem, start, rng, stop)
+
+    trained(profile, training=Training(search=watched, holdout=0.25))
+    assert searched == [450]
+    searched.clear()
+    trained(profile, training=Training(search=watched, judge="cross-validation", folds=3))
+    assert searched == [400, 400, 400, 600]
+    searched.clear()
+    trained(profile, training=Training(search=watched, judge=lambda *_: []))
+    assert searched == [600]
+
+
+def test_a_tuple_that_judges_twice_counts_once():
+    """Of four tuples in two folds each, two save 21 µs and two lose 12: the mean is 4.5, and its
+    standard error that of four tuples and not of eight."""
+    profile = three_classes(1200)
+    rows = np.flatnonzero(np.asarray(profile.sample["kind"]) == "c")[:40]
+    for k, row in enumerate(rows):
+        profile.outcomes[row] = 1.0
+        profile.outcomes[row, 2 if k % 2 == 0 else 0] = 0.0
+    every = np.arange(1200)
+
+    def folds_of(times):
+        fold = Fold(np.setdiff1d(every, rows), rows)
+        return lambda *_: [fold] * times
+
+    once = trained(profile, training=Training(judge=folds_of(1)))
+    # 40 tuples: 4.5 > 16.7 / sqrt(40) = 2.6, whether each is judged once or many times.
+    many = trained(profile, training=Training(judge=folds_of(4)))
+    assert len(once.routes) == len(many.routes) == 3
+    few = rows[:12]
+    rows = few
+    once = trained(profile, training=Training(judge=folds_of(1)))
+    many = trained(profile, training=Training(judge=folds_of(4)))
+    assert once.is_single
+    assert many.is_single, "4.5 <= 17.2 / sqrt(12) = 5.0, and no more is known by asking again"
 
 
 def test_policy_single_is_the_best_single_route():

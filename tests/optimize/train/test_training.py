@@ -7,10 +7,12 @@ import pytest
 from profiles import profile_of, three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import OptionError, QueryMeshError, TrainingError
+from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.lattice import partition
 from querymesh.optimize.search.searches import SEARCHES
 from querymesh.optimize.search.stop import Stop
+from querymesh.optimize.train.folds import holdout
 from querymesh.optimize.train.presets import PRESETS
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
@@ -71,6 +73,11 @@ def test_an_unknown_preset_lists_the_known_ones():
         ({"most_sample_rows": float("nan")}, "most_sample_rows must be an integer, not nan"),
         ({"holdout": "a third"}, "holdout must be a number, not 'a third'"),
         ({"holdout": float("nan")}, "holdout is a share"),
+        ({"holdout": 1.0}, "holdout is a share from 0 to below 1, not 1.0"),
+        ({"holdout": -0.1}, "holdout is a share"),
+        ({"holdout": True}, "holdout must be a number, not True"),
+        ({"accuracy": 0.0}, "accuracy is a share between 0 and 1"),
+        ({"accuracy": 0.9, "holdout": 0.0, "judge": holdout}, "tuples kept back"),
         ({"tolerance": None}, "tolerance must be a number, not None"),
         ({"accuracy": "0.9"}, "accuracy must be a number, not '0.9'"),
         ({"accuracy": float("nan")}, "accuracy is a share"),
@@ -81,6 +88,29 @@ def test_settings_without_a_meaning_are_refused(wrong, text):
         Training(**wrong)
     with pytest.raises(OptionError, match="a start is a name or a function, not 3"):
         Training(start=3)
+
+
+def test_the_bounds_of_the_settings_are_allowed():
+    least = Training(
+        sample_rows=1, training_tuples=1, folds=2, window=1, least_ruster=0, seed=0, holdout=0,
+        tolerance=0, most_sample_rows=1,
+    )  # fmt: skip
+    assert least.holdout == least.tolerance == 0
+    assert Training(accuracy=0.9, sample_rows=5, most_sample_rows=5).most_sample_rows == 5
+    assert Training(accuracy=0.9, holdout=0, judge="bootstrap").judged_by == "bootstrap"
+    assert Training(tolerance=2).tolerance == 2
+    assert Training(most_sample_rows=1).sample_rows == 2000, "of no concern without an accuracy"
+
+
+def test_the_defaults_are_those_that_are_documented():
+    training = Training()
+    assert (training.sample_rows, training.training_tuples) == (2000, 24)
+    assert (training.holdout, training.folds, training.most_sample_rows) == (1 / 3, 5, 32_000)
+    assert (training.window, training.least_ruster, training.tolerance) == (10_000, 0, 0.0)
+    assert (training.accuracy, training.seed) == (None, 0)
+    assert Adaptation() == Adaptation(
+        budget=0.01, half_life_rows=2000, profile_rows=2000, least_gain=0.03, doubt=3.0
+    )
 
 
 def test_strategies_of_ones_own_are_used_and_named():

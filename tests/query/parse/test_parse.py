@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,8 +65,10 @@ def test_conditions_come_back_as_they_were_written(sql: str) -> None:
         ("nvl(a, 1) = 5L", "coalesce(a, 1) = 5"),
         ("a = 2.5D", "a = 2.5"),
         ("a = -9223372036854775808", "a = -9223372036854775808"),
+        ("a = 9223372036854775807", "a = 9223372036854775807"),
         ("CASE a WHEN 1 THEN TRUE END", "CASE WHEN a = 1 THEN TRUE END"),
         ("s LIKE '50/%' ESCAPE '/'", "s LIKE '50\\\\%'"),
+        ("s NOT LIKE '50/%' ESCAPE '/'", "s NOT LIKE '50\\\\%'"),
         ("s RLIKE r'\\d+'", "s RLIKE '\\\\d+'"),
         ("s RLIKE '\\\\d+'", "s RLIKE '\\\\d+'"),
         ("regexp_like(s, 'a')", "s RLIKE 'a'"),
@@ -128,6 +132,8 @@ def test_sql_that_does_not_parse_shows_where(sql: str, line: int, column: int) -
         ("SELECT a FROM t WHERE s RLIKE '(?=a)'", "look-around"),
         ("SELECT a FROM t WHERE if(a, 1)", "takes 3 arguments, not 2"),
         ("SELECT a FROM t WHERE a = 99999999999999999999", "outside BIGINT"),
+        ("SELECT a FROM t WHERE a = 9223372036854775808", "write 9223372036854775808.0 for"),
+        ("SELECT a FROM t WHERE a = -9223372036854775809", "outside BIGINT"),
         ("SELECT a FROM t WHERE d = DATE 'soon'", "'soon' is no DATE"),
     ],
 )
@@ -237,3 +243,10 @@ def test_queries_travel_to_spark_tasks() -> None:
     assert again.operators == bound.operators
     assert again.output_schema == bound.output_schema
     assert set(again.query.functions) == {"p"}
+
+
+def test_the_sql_parser_is_loaded_when_text_is_first_read() -> None:
+    loaded = "print('sqlglot' in sys.modules)"
+    read = f"import sys; from querymesh import query; {loaded}; query('SELECT a FROM t'); {loaded}"
+    ran = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "True"]

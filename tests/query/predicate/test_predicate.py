@@ -16,8 +16,8 @@ def test_the_decorator_and_the_plain_call_make_the_same_predicate() -> None:
     def low(port: pa.Array) -> pa.Array:
         return pc.less(port, 100)
 
-    decorated = predicate(columns=["port"], cost=2.0, after=["seen"])(low)
-    called = predicate(low, columns=["port"], cost=2.0, after=["seen"])
+    decorated = predicate(columns=["port"], cost_us=2.0, after=["seen"])(low)
+    called = predicate(low, columns=["port"], cost_us=2.0, after=["seen"])
     assert decorated == called
     assert decorated == Predicate(low, "low", ("port",), 2.0, ("seen",))
     assert decorated(PORTS).to_pylist() == [True, True, None, False]
@@ -142,8 +142,8 @@ def test_functions_give_values_of_their_declared_type() -> None:
         ({"name": ""}, "cannot name a predicate"),
         ({"name": "a b"}, "cannot name a predicate"),
         ({}, "<lambda>"),
-        ({"name": "p", "cost": 0}, "cost must be positive"),
-        ({"name": "p", "cost": float("nan")}, "cost must be positive"),
+        ({"name": "p", "cost_us": 0}, "cost_us must be positive"),
+        ({"name": "p", "cost_us": float("nan")}, "cost_us must be positive"),
         ({"name": "p", "columns": [1]}, "columns= takes names"),
         ({"name": "p", "after": [None]}, "after= takes names"),
     ],

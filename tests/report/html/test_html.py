@@ -56,7 +56,13 @@ def check(page: str) -> None:
 
 
 def test_a_page_with_everything_is_whole_and_stands_alone() -> None:
-    page = mesh_page(meshes.three_kinds(), meshes.a_run(), COMPARISON, STREAM, "Stocks & more")
+    page = mesh_page(
+        meshes.three_kinds(),
+        metrics=meshes.a_run(),
+        comparison=COMPARISON,
+        progress=STREAM,
+        title="Stocks & more",
+    )
     check(page)
     assert page.count("<svg") == 5
     assert "Stocks &amp; more" in page
@@ -77,7 +83,7 @@ def test_text_of_the_user_is_escaped_wherever_it_appears() -> None:
     hostile = replace(
         mesh, query=query, operators=operators, tree=tree, leaves=mesh.leaves[:2], why=HOSTILE
     )
-    check(mesh_page(hostile, meshes.a_run(), title=HOSTILE))
+    check(mesh_page(hostile, metrics=meshes.a_run(), title=HOSTILE))
 
 
 def test_the_page_is_written_to_its_path(tmp_path: Path) -> None:

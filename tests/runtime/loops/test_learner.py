@@ -6,51 +6,57 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from querymesh.spark.filters.fabric_task import FabricTask
 
 import querymesh as qm
 from drifting import SWAPPED, rows_of, trained
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.optimize.adapt.watch import Look
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.loops.learner import Learner, Setting
+from querymesh.runtime.loops.learner import Learner, LearnerSettings
+from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.task.mesh_source import MeshSource
-from querymesh.spark.filters import fabric_task as task
+from querymesh.runtime.task.place import TaskPlace
+from querymesh.runtime.view import View
 from simulated_stream import OPPOSITE, OVERHEADS, tuples
 
 
 class Reports:
-    """Stands in for the accumulator: hands on what a task reports."""
+    """Stands in for what carries reports: hands on what a task sends."""
 
     def __init__(self, learner):
         self.learner = learner
 
-    def __iadd__(self, report):
+    def send(self, report):
         started = perf_counter()
         self.learner.receive(report)
         self.longest = max(getattr(self, "longest", 0.0), perf_counter() - started)
-        return self
 
 
 def learning(channel):
-    """A mesh that runs, its query bound, its channel and learner, and what gets installed."""
+    """A mesh that runs, its query bound, its channel and learner, and the view it installs into."""
     mesh = trained(OPPOSITE, cost=1.0)
     rng = np.random.default_rng(3)
     sample = rows_of(tuples(rng, 10, OPPOSITE), rng).append_column("id", pa.array(np.arange(10)))
     channel.open()
-    installed = []
-    setting = Setting(
-        channel, OVERHEADS, qm.policies.Training(), "mesh", [False] * 3, qm.policies.Adaptation(),
-        lambda *what: installed.append(what),
-    )  # fmt: skip
+    settings = LearnerSettings(
+        channel, OVERHEADS, qm.policies.Training(), "mesh", [False] * 3, qm.policies.Adaptation()
+    )
     bound = mesh.query.bind({"input": sample.schema})
-    return mesh, bound, channel, Learner(mesh, 0, setting), installed
+    view = View(bound.source.alias, bound, mesh)
+    return mesh, bound, channel, Learner(view, settings), view
+
+
+def run_task(bound, mesh, channel, reports, rows, batch):
+    """What a task of a new worker gives."""
+    source = MeshSource(uuid4().hex, mesh, channel)
+    task = FilterTask(bound, source, reports, dict)
+    return list(task.run(iter(rows.to_batches()), TaskPlace(0, batch)))
 
 
 def test_a_mesh_found_for_data_that_is_gone_is_let_go(tmp_path, monkeypatch):
     """The search takes long, and the data swaps back meanwhile: what it finds fits nothing."""
     rng = np.random.default_rng(3)
-    mesh, bound, channel, learner, installed = learning(Channel(str(tmp_path / "channel")))
+    mesh, bound, channel, learner, view = learning(Channel(str(tmp_path / "channel")))
     released = Event()
     find = Look.finding
 
@@ -62,18 +68,16 @@ def test_a_mesh_found_for_data_that_is_gone_is_let_go(tmp_path, monkeypatch):
     monkeypatch.setattr(Look, "finding", slowly)
     reports = Reports(learner)
     for number in range(30):
-        monkeypatch.setattr(task, "batch_number", lambda number=number: number)
         passes = SWAPPED if 8 <= number < 18 else OPPOSITE
         rows = rows_of(tuples(rng, 4000, passes), rng)
         rows = rows.append_column("id", pa.array(np.arange(4000)))
-        run = FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})
-        list(run(iter(rows.to_batches())))
+        run_task(bound, mesh, channel, reports, rows, number)
         sleep(0.03)
-    assert installed == []
+    assert view.version == 0
     assert learner._searching, "a search is under way, begun while the data was swapped"
     released.set()
     sleep(1.0)
-    assert installed == []
+    assert view.version == 0
 
 
 class SlowChannel(Channel):
@@ -84,24 +88,19 @@ class SlowChannel(Channel):
         super().publish(mesh, version)
 
 
-def test_reports_are_handed_over_at_once_however_slow_the_search_and_the_folder(
-    tmp_path, monkeypatch
-):
+def test_reports_are_handed_over_at_once_however_slow_the_search_and_the_folder(tmp_path):
     """The whole loop without Spark: three tasks a batch, the selectivities swap after ten."""
     rng = np.random.default_rng(3)
-    mesh, bound, channel, learner, installed = learning(SlowChannel(str(tmp_path / "channel")))
+    mesh, bound, channel, learner, view = learning(SlowChannel(str(tmp_path / "channel")))
     reports = Reports(learner)
     for number in range(24):
-        monkeypatch.setattr(task, "batch_number", lambda number=number: number)
         for _ in range(3):
             profile = tuples(rng, 2000, OPPOSITE if number < 10 else SWAPPED)
             rows = rows_of(profile, rng).append_column("id", pa.array(np.arange(2000)))
-            run = FabricTask(bound, MeshSource(uuid4().hex, mesh, channel), reports, {})
-            assert sum(out.num_rows for out in run(iter(rows.to_batches()))) == int(
-                profile.outcomes.prod(axis=1).sum()
-            )
+            found = run_task(bound, mesh, channel, reports, rows, number)
+            assert sum(out.num_rows for out in found) == int(profile.outcomes.prod(axis=1).sum())
         sleep(0.1)
-    versions = [version for version, _, _ in installed]
+    versions = [version for version, _ in view.versions[1:]]
     assert versions == list(range(1, len(versions) + 1))
     assert 1 <= len(versions) <= 2
     assert channel.newest() == versions[-1]

@@ -7,6 +7,7 @@ import pytest
 
 import querymesh as qm
 from join_feed import Feed, Ran, query_of
+from querymesh.cost.utility import Weights
 from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.spark.joins.source_waiting import left_behind, source_places, waiting_of
 from swapping_feed import CHAIN, CHAIN_IN_DUCKDB, rows_of, swapping
@@ -16,9 +17,8 @@ BATCHES = 8
 
 
 def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.planner.wait(60), **how):
-    how = {"weights": (0.4, 0.6), **how}
-    training = qm.policies.Training(sample_rows=100)
-    return Ran(feed, CHAIN, checkpoint, batches_to_plan, policy="chart", training=training, **how)
+    policy = qm.policies.Chart(weights=(0.4, 0.6), sample_rows=100)
+    return Ran(feed, CHAIN, checkpoint, batches_to_plan, policy=policy, **how)
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +137,14 @@ def test_a_restarted_query_goes_on_with_its_plan_and_plans_again(swapped, spark)
 def test_a_batch_is_planned_from_a_sample_before_it_runs(spark, tmp_path):
     feed = swapping(Feed(spark, tmp_path / "in", "ABC"), 3, swap=3)
     frames = {name: spark.read.parquet(str(tmp_path / "in" / name)) for name in "ABC"}
-    how = {"policy": "chart", "charting": qm.policies.Charting(weights=(0, 1), k=16, adaptive=True)}
-    out = qm.run(query_of(CHAIN), frames, shards=2, **how)
+    charting = qm.policies.Charting(weights=(0, 1), k=16, adaptive=True)
+    policy = qm.policies.Chart(charting=charting)
+    out = qm.run(query_of(CHAIN), frames, shards=2, policy=policy)
     found = Counter(map(tuple, out.collect()))
     assert found == answer(feed)
     live = qm.inspect(out)
     planner = live.planner
-    assert planner.steps[-1].order == C_FIRST
+    assert planner.planner.steps[-1].order == C_FIRST
     text = planner.explain(html=tmp_path / "chart.html")
     assert "w_r 0 / output rate + w_m 1 * memory, k 16, split along borders" in text
     assert "rows that waited" not in text, "of a batch nothing waits"
@@ -173,15 +174,26 @@ def test_before_anything_is_known_explain_says_so(spark, tmp_path):
         ({"weights": (0, 0)}, "weights of rate and memory are both 0"),
         ({"weights": (0.4,)}, r"weights are two numbers, .* such as weights=\(0.4, 0.6\)"),
         ({"weights": "much"}, r"weights are two numbers"),
-        ({"policy": "rate", "weights": (1, 1)}, r"weights= is of policy 'chart', .*policy='chart'"),
-        ({"policy": "mesh", "charting": qm.policies.Charting()}, "charting= is of policy 'chart'"),
-        ({"weights": (1, 1), "charting": qm.policies.Charting()}, "weights are given twice"),
-        ({"charting": 40}, "charting is a querymesh.Charting, not int"),
+        ({"charting": 40}, "charting is a querymesh.policies.Charting, not int"),
     ],
 )
 def test_wrong_weights_are_refused_with_the_remedy(how, said):
     with pytest.raises(QueryMeshError, match=said):
-        qm.run(query_of(CHAIN), {}, **{"policy": "chart", **how})
+        qm.run(query_of(CHAIN), {}, policy=qm.policies.Chart(**how))
+
+
+@pytest.mark.parametrize("how", [{"weights": (1, 1)}, {"charting": qm.policies.Charting()}])
+def test_weights_and_charting_are_of_policy_chart_alone(how):
+    (name,) = how
+    for policy in (qm.policies.Rate, qm.policies.Mesh):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            policy(**how)
+
+
+def test_weights_go_before_those_of_charting():
+    charting = qm.policies.Charting(weights=(0.5, 0.5), k=16)
+    chosen = qm.policies.Chart(weights=(1, 3), charting=charting).charting
+    assert (chosen.w, chosen.k) == (Weights(1.0, 3.0), 16)
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True])

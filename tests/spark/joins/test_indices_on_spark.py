@@ -2,13 +2,15 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from querymesh.runtime.loops.index_tuning import EVERYWHERE
 
 import querymesh as qm
 from join_feed import Feed, Ran, random_rows
+from querymesh.index.tune.kinds import KINDS
+from querymesh.runtime.loops.index_loop import EVERYWHERE
 
 CLIQUE = (
     "SELECT a.id AS a, b.id AS b, c.id AS c "
@@ -44,10 +46,7 @@ def triples_of(feed, window_s=20):
 @pytest.mark.parametrize("migration", ["nothing", "all"])
 def test_a_stream_is_tuned_while_it_runs_and_goes_on_after_a_restart(spark, tmp_path, migration):
     feed = fed(spark, tmp_path / "in", 4)
-    how = {
-        "index": "amri",
-        "indexing": qm.indices.Indexing(**{**vars(EAGER), "migration": migration}),
-    }
+    how = {"index": qm.indices.Amri(indexing=replace(EAGER, migration=migration))}
     checkpoint = tmp_path / "checkpoint"
     ran = Ran(feed, CLIQUE, checkpoint, **how)
     tuning = ran.live.indexing
@@ -69,7 +68,7 @@ def test_a_stream_is_tuned_while_it_runs_and_goes_on_after_a_restart(spark, tmp_
 
 def test_explain_tells_what_states_are_asked_and_how_they_are_indexed(spark, tmp_path):
     feed = fed(spark, tmp_path / "in", 4)
-    ran = Ran(feed, CLIQUE, tmp_path / "checkpoint", index="amri", indexing=EAGER)
+    ran = Ran(feed, CLIQUE, tmp_path / "checkpoint", index=qm.indices.Amri(indexing=EAGER))
     tuning = ran.live.indexing
     assert tuning.wait(20)
     text = tuning.explain()
@@ -79,7 +78,7 @@ def test_explain_tells_what_states_are_asked_and_how_they_are_indexed(spark, tmp
     assert "bits" in text
     assert "requests, " in text
     assert "the first choice" in text
-    ours = ran.live.progress()["querymesh"]
+    ours = ran.live.progress
     assert ours["index"] == "amri"
     assert ours["indexChanges"] == len(tuning.changes)
     for each in ours["streams"].values():
@@ -90,12 +89,12 @@ def test_explain_tells_what_states_are_asked_and_how_they_are_indexed(spark, tmp
 def test_plans_that_cannot_be_read_are_told_and_chosen_anew(spark, tmp_path, caplog):
     feed = fed(spark, tmp_path / "in", 3)
     checkpoint = tmp_path / "checkpoint"
-    first = Ran(feed, CLIQUE, checkpoint, index="amri", indexing=EAGER)
+    first = Ran(feed, CLIQUE, checkpoint, index=qm.indices.Amri(indexing=EAGER))
     assert first.live.indexing.wait(20)
     for file in (checkpoint / "querymesh" / "index-amri").glob("index-*.json"):
         file.write_text('{"common": {"a": 7}}')
     add_to(feed, np.random.default_rng(1), 2)
-    again = Ran(feed, CLIQUE, checkpoint, index="amri", indexing=EAGER)
+    again = Ran(feed, CLIQUE, checkpoint, index=qm.indices.Amri(indexing=EAGER))
     assert "indices are chosen anew" in caplog.text
     assert first.rows + again.rows == triples_of(feed)
 
@@ -109,7 +108,7 @@ def test_a_batch_job_tunes_itself(spark):
     eager = qm.indices.Indexing(first=50, window=500, every=500, steps=1)
     counts = {}
     for index in ("hash", "bitmap", "amri", "auto"):
-        out = qm.run(asked, frames, index=index, indexing=eager, shards=2, policy="single")
+        out = qm.run(asked, frames, index=KINDS[index](indexing=eager), shards=2, policy="single")
         counts[index] = out.count()
         indexing = qm.inspect(out).indexing
         assert indexing.kind == index
@@ -124,5 +123,5 @@ def test_indices_are_refused_where_there_are_no_states(spark):
         qm.run(qm.query("SELECT id FROM t WHERE id > 3"), {"t": data}, index="amri")
     with pytest.raises(qm.QueryMeshError, match="amri, auto, bitmap, hash"):
         qm.run(qm.query("SELECT id FROM t WHERE id > 3"), {"t": data}, index="btree")
-    with pytest.raises(qm.QueryMeshError, match=r"querymesh\.Indexing"):
-        qm.run(qm.query("SELECT id FROM t WHERE id > 3"), {"t": data}, indexing={"bits": 3})
+    with pytest.raises(qm.QueryMeshError, match=r"querymesh\.indices\.Indexing"):
+        qm.indices.Amri(indexing={"bits": 3})

@@ -390,13 +390,13 @@ def test_a_query_that_stops_goes_on_with_any_policy_mesh_and_index(spark, tmp_pa
         join_driver.query(tmp_path / "marks"),
         {s: pq.read_table(tmp_path / "in" / s) for s in STREAMS}
         | {"T": pq.read_table(tmp_path / "in/T.parquet")},
-        training=qm.policies.Training(sample_rows=300),
+        policy=qm.policies.Mesh(sample_rows=300),
     )
     runs = [
         (None, {}),
         (None, {"policy": "single", "index": "amri"}),
-        (None, {"policy": "single", "adapt": False, "index": "bitmap"}),
-        (mesh, {"index": "hash", "indexing": qm.indices.Indexing(hashes=1)}),
+        (None, {"policy": qm.policies.Single(adapt=False), "index": "bitmap"}),
+        (mesh, {"index": qm.indices.Hash(hashes=1)}),
         (mesh, {"shards": None}),
     ]
     for number, (asked, how) in enumerate(runs):

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from querymesh.optimize.planning.planners import PLANNED
 
 import querymesh as qm
+from querymesh.index.tune.kinds import KINDS
+from querymesh.policies.registry import POLICIES, load_class
 from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, within_windows
 from window_runs import bound
 
@@ -27,7 +28,8 @@ SOAK = int(os.environ.get("QUERYMESH_SOAK", "0"))
 
 STEPS = 4
 NEVER_LATE = "10000 days"
-SMALL = qm.policies.Training(sample_rows=20)
+PLANNED = ("rate", "chart")
+SMALL = {"sample_rows": 20}
 EAGER = qm.indices.Indexing(first=1, window=10, every=10, steps=1, migration="partial")
 HAS = {
     "rows": lambda case: case.counts_rows,
@@ -60,13 +62,14 @@ class Wanted:
                 if 5 < found.num_rows < 3000:
                     yield case, found
 
-    @property
-    def how(self) -> dict:
+    def how(self, **options) -> dict:
+        """How it is run; options are the policy's."""
+        policy = self.policy or ("single" if self.seed % 3 == 0 else "mesh")
+        index = ("amri", "hash", "bitmap", "auto")[self.seed % 4]
         return {
             "shards": self.shards,
-            "policy": self.policy or ("single" if self.seed % 3 == 0 else "mesh"),
-            "index": ("amri", "hash", "bitmap", "auto")[self.seed % 4],
-            "indexing": EAGER,
+            "policy": load_class(POLICIES[policy])(**options),
+            "index": KINDS[index](indexing=EAGER),
         }
 
 
@@ -138,7 +141,7 @@ def test_a_batch_of_any_join_gives_what_duckdb_gives(spark, wanted):
         rows = expected(case, combinations, places)
         if is_telling(case, combinations, rows):
             break
-    out = qm.run(case.query, frames, policy=qm.policies.Mesh(training=SMALL), **wanted.how)
+    out = qm.run(case.query, frames, **wanted.how(**SMALL))
     assert as_multiset(out.toArrow()) == rows, case.ours
 
 
@@ -158,9 +161,7 @@ def test_a_planned_tree_of_sparks_own_joins_gives_what_duckdb_gives(spark, wante
         if not case.counts_rows and not any(name in case.ours for name in TREE_CANNOT)
     )
     frames = {name: spark.createDataFrame(table) for name, table in case.inputs.items()}
-    out = qm.run(
-        case.query, frames, policy="rate", engine="native", policy=qm.policies.Mesh(training=SMALL)
-    )
+    out = qm.run(case.query, frames, policy=qm.policies.Rate(**SMALL), engine="native")
     assert as_multiset(out.toArrow()) == expected(case, combinations, {}), case.ours
 
 
@@ -188,7 +189,7 @@ def test_a_stream_of_files_gives_what_duckdb_gives_on_all_of_them(spark, tmp_pat
         else spark.createDataFrame(table)
         for name, table in case.inputs.items()
     }
-    out = qm.run(case.query, inputs, checkpoint=checkpoint, watermark=NEVER_LATE, **wanted.how)
+    out = qm.run(case.query, inputs, checkpoint=checkpoint, watermark=NEVER_LATE, **wanted.how())
     assert out.isStreaming
     running = (
         out.writeStream.format("parquet")

@@ -158,7 +158,7 @@ def test_progress_tells_what_was_done(spark, tmp_path):
     )
     ran = Ran(feed, PAIR, tmp_path / "checkpoint", policy="single")
     assert ran.rows == pairs_of(feed) - Counter({(9, 0): 1, (9, 1): 1})
-    told = ran.live.progress(ran.query.lastProgress)
+    told = ran.live.progress_with(ran.query.lastProgress)
     assert told["batchId"] == 1
     assert told["numInputRows"] == 3
     ours = told["querymesh"]
@@ -191,7 +191,7 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
     ran = Ran(
         feed, sql, tmp_path / "checkpoint",
         lambda number, live: number == 3 and live.wait_until_learned(60),
-        training=qm.policies.Training(sample_rows=200), functions={"odd": odd},
+        policy=qm.policies.Mesh(sample_rows=200), functions={"odd": odd},
     )  # fmt: skip
     for alias, live in ran.live.views.items():
         assert [version for version, _ in live.versions[:2]] == [0, 1], alias
@@ -205,6 +205,33 @@ def test_a_join_learns_its_meshes_while_it_runs(spark, tmp_path):
         f"2000000 AND {newest} - epoch_us(c.ts) <= 3000000"
     )
     assert ran.rows == Counter(found.fetchall())
+
+
+def test_damaged_meshes_of_a_join_are_set_aside_and_learned_again(spark, tmp_path):
+    rng = np.random.default_rng(4)
+    feed = Feed(spark, tmp_path / "in", "AB")
+    found: Counter = Counter()
+    for begin in (0, 3):
+        for number in range(begin, begin + 3):
+            feed.add(**{n: random_rows(rng, 150, 10.0, 10 * number, 150 * number) for n in "AB"})
+        ran = Ran(
+            feed, f"{PAIR} AND a.x < 3", tmp_path / "checkpoint",
+            lambda number, live, last=begin + 2: number == last and live.wait_until_learned(60),
+            policy=qm.policies.Mesh(sample_rows=100, adapt=False),
+        )  # fmt: skip
+        assert [view.version for view in ran.live.views.values()] == [1, 1]
+        assert all(view.mesh.sample_rows >= 100 for view in ran.live.views.values())
+        assert len(ran.live.problems) == (0 if begin == 0 else 2)
+        assert all("mesh-000001.json" in problem for problem in ran.live.problems)
+        found += ran.rows
+        for file in (tmp_path / "checkpoint/querymesh").glob("mesh-*/mesh-*.json"):
+            file.write_text("{")
+    assert len([*tmp_path.glob("checkpoint/querymesh/mesh-*/mesh-000001.json.damaged")]) == 2
+    oracle = feed.registered().sql(
+        "SELECT a.id, b.id FROM A a, B b WHERE a.k = b.k AND a.x < 3 AND "
+        "abs(epoch_us(a.ts) - epoch_us(b.ts)) <= 5000000"
+    )
+    assert found == Counter(oracle.fetchall())
 
 
 def by_rows(batches, sizes):
@@ -260,7 +287,7 @@ def test_an_aggregate_by_time_counts_results_as_old_as_a_window(spark, tmp_path)
         shards=2,
         watermark="0 seconds",
         checkpoint=str(checkpoint),
-        adapt=False,
+        policy=qm.policies.Mesh(adapt=False),
     )
     newest = {}
 

@@ -14,7 +14,8 @@ from querymesh.errors import SchemaError, UnsupportedError
 from querymesh.fabric.join.arrivals import in_order
 from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions, rows_of
 from querymesh.optimize.shards.shares import choose_shares
-from querymesh.spark.joins.layout import SHARD, STREAM, StreamInput, shard_layout
+from querymesh.runtime.task.slots import SHARD, STREAM
+from querymesh.spark.joins.layout import StreamInput, shard_layout
 
 SHAPES = {
     "common key": {"k": "abc"},

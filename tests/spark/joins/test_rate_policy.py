@@ -7,10 +7,10 @@ import pytest
 
 import querymesh as qm
 from join_feed import SCHEMA, Feed, Ran
-from querymesh.errors import QueryError, QueryMeshError
+from querymesh.errors import OptionError, QueryError
 from swapping_feed import CHAIN, CHAIN_IN_DUCKDB, rows_of, swapping
 
-SMALL = qm.policies.Training(sample_rows=100)
+SMALL = {"sample_rows": 100}
 GOALS = [None, qm.policies.MostBy(10), qm.policies.First(20), qm.policies.Last()]
 
 
@@ -47,13 +47,13 @@ def test_a_running_join_goes_over_to_another_order_when_rates_swap(spark, tmp_pa
 
     ran = Ran(
         feed, CHAIN, tmp_path / "checkpoint", watched,
-        policy="rate", goal=qm.policies.MostBy(60), policy=qm.policies.Mesh(training=SMALL),
+        policy=qm.policies.Rate(goal=qm.policies.MostBy(60), **SMALL),
     )  # fmt: skip
     live = ran.live
     assert live.problems == []
     assert ran.rows == in_duckdb(feed)
     assert sum(ran.rows.values()) > 100
-    swaps = [switch for alias, switch in live.switches if alias == "b" and switch.batch >= 5]
+    swaps = [switch for switch in live.switches if switch.stream == "b" and switch.batch >= 5]
     assert len(swaps) == 1, "once, after the rates swapped in batch 5"
     assert "(a ⋈ b) ⋈ c does" in swaps[0].reason
     assert "(b ⋈ c) ⋈ a would do" in swaps[0].reason
@@ -85,14 +85,14 @@ def test_a_dear_condition_comes_behind_a_cheap_one_that_drops_much(spark, tmp_pa
 
     ran = Ran(
         feed, first_dear, tmp_path / "checkpoint", watched,
-        policy="rate", policy=qm.policies.Mesh(training=SMALL), functions=DEAR,
+        policy=qm.policies.Rate(**SMALL), functions=DEAR,
     )  # fmt: skip
     assert ran.live.problems == []
     assert ran.rows == in_duckdb(feed)
     assert ran.live.mesh.meshes["a"].routes[0][:2] == (2, 1)
     frames = {name: spark.read.parquet(str(feed.folder / name)) for name in "ABC"}
     asked = qm.query(first_dear, time="ts", functions=DEAR)
-    out = qm.run(asked, frames, policy="chart", policy=qm.policies.Mesh(training=SMALL))
+    out = qm.run(asked, frames, policy=qm.policies.Chart(**SMALL))
     assert collected(out) == ran.rows
     assert qm.inspect(out).mesh.meshes["a"].routes[0][:2] == (2, 1)
 
@@ -103,10 +103,8 @@ def test_a_batch_gives_what_duckdb_gives_whatever_its_goal(spark, tmp_path, goal
     out = qm.run(
         qm.query(CHAIN, time="ts"),
         frames,
-        policy="rate",
-        goal=goal,
+        policy=qm.policies.Rate(goal=goal, **SMALL),
         shards=2,
-        policy=qm.policies.Mesh(training=SMALL),
     )
     assert collected(out) == in_duckdb(feed)
     text = qm.inspect(out).planner.explain()
@@ -122,33 +120,32 @@ def test_a_stream_with_a_sample_starts_with_the_planned_order(spark, tmp_path):
     feed.add(**tables)
     ran = Ran(
         feed, CHAIN, tmp_path / "checkpoint",
-        policy="rate", sample=tables, policy=qm.policies.Mesh(training=SMALL),
+        policy=qm.policies.Rate(**SMALL), sample=tables,
     )  # fmt: skip
     assert ran.rows == in_duckdb(feed)
     assert ran.live.planner.planner.orders["b"] == ("c", "a")
     assert "(b ⋈ c) ⋈ a" in ran.live.planner.explain()
 
 
-def asked(spark, **how):
-    tables = how.pop("tables", None) or stretch()
+def asked(spark, tables=None, engine="auto", **options):
+    """A run of policy "rate" with these options."""
+    tables = tables or stretch()
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
-    return qm.run(
-        qm.query(CHAIN, time="ts"), frames, policy=qm.policies.Mesh(training=SMALL), **how
-    )
+    policy = qm.policies.Rate(**SMALL, **options)
+    return qm.run(qm.query(CHAIN, time="ts"), frames, policy=policy, engine=engine)
 
 
 @pytest.mark.parametrize(
     ("how", "error", "said"),
     [
-        ({"goal": qm.policies.MostBy(5)}, QueryMeshError, "the policy is 'mesh'.*policy='rate'"),
-        ({"goal": "most by 5s", "policy": "rate"}, QueryMeshError, "goal is querymesh.MostBy"),
+        ({"goal": "most by 5s"}, OptionError, r"goal is querymesh\.policies\.MostBy"),
         (
-            {"goal": qm.policies.First(1e9), "policy": "rate"},
+            {"goal": qm.policies.First(1e9)},
             QueryError,
             r"first 1e\+09 results are not reached: [\d.]+ are expected in all",
         ),
         (
-            {"goal": qm.policies.First(1e9), "policy": "rate", "engine": "native"},
+            {"goal": qm.policies.First(1e9), "engine": "native"},
             QueryError,
             "are not reached",
         ),
@@ -160,20 +157,27 @@ def test_a_goal_that_makes_no_sense_is_refused_before_anything_runs(spark, how, 
         asked(spark, **how)
 
 
+def test_a_goal_is_of_policy_rate_alone():
+    for policy in (qm.policies.Mesh, qm.policies.Chart):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'goal'"):
+            policy(goal=qm.policies.MostBy(5))
+
+
 @pytest.mark.parametrize("engine", ["auto", "native"])
 def test_an_endless_stream_has_no_last_result(spark, tmp_path, engine):
     feed = Feed(spark, tmp_path / "in", "ABC")
+    rate = qm.policies.Rate(goal=qm.policies.Last())
     with pytest.raises(QueryError, match=r"no last result: a, b, c has no end.*First\(1000\)"):
         qm.run(
-            qm.query(CHAIN, time="ts"), feed.streams(), policy="rate", goal=qm.policies.Last(),
-            engine=engine, sample=stretch(), checkpoint=str(tmp_path / "checkpoint"),
+            qm.query(CHAIN, time="ts"), feed.streams(), policy=rate, engine=engine,
+            sample=stretch(), checkpoint=str(tmp_path / "checkpoint"),
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("engine", ["auto", "native"])
 def test_what_is_not_known_is_assumed_and_said(spark, engine):
     tables = {**stretch(), "C": SCHEMA.empty_table()}
-    out = asked(spark, tables=tables, policy="rate", engine=engine)
+    out = asked(spark, tables=tables, engine=engine)
     assert collected(out) == Counter()
     text = qm.inspect(out).planner.explain()
     assert "assumed\n" in text

@@ -12,7 +12,7 @@ from join_feed import Feed, rows_at, to_end
 from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
 from querymesh.spark.joins.tree_run import without
 
-NATIVE = {"policy": "rate", "engine": "native", "training": SMALL}
+NATIVE = {"policy": qm.policies.Rate(**SMALL), "engine": "native"}
 
 
 def query(sql=CHAIN, **how):
@@ -30,11 +30,12 @@ def joined_columns(out):
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_a_batch_as_a_tree_gives_what_duckdb_gives(spark, tmp_path, goal):
     frames, feed = one_batch(spark, tmp_path)
-    out = qm.run(query(), frames, goal=goal, **NATIVE)
+    policy = qm.policies.Rate(goal=goal, **SMALL)
+    out = qm.run(query(), frames, policy=policy, engine="native")
     assert collected(out) == in_duckdb(feed)
     live = qm.inspect(out)
-    assert isinstance(live, qm.TreeRun)
-    assert (live.engine, live.policy, live.shape) == ("native", "rate", (("b", "c"), "a"))
+    assert isinstance(live, qm.Run)
+    assert (live.engine, live.policy, live.tree) == ("native", "rate", (("b", "c"), "a"))
     top, below = joined_columns(out)
     assert set(top) == {"0", "1"}, "a is joined to b last"
     assert set(below) == {"1", "2"}
@@ -68,7 +69,7 @@ def test_a_stream_as_a_tree_is_planned_by_its_sample_and_gives_what_duckdb_gives
     assert found == in_duckdb(feed)
     assert found.total() > 20
     seldom = "c" if counts["a"] > counts["c"] else "a"
-    assert set(qm.inspect(out).shape[0]) == {"b", seldom}
+    assert set(qm.inspect(out).tree[0]) == {"b", seldom}
 
 
 def test_aggregates_of_a_batch_are_on_top_of_the_tree(spark, tmp_path):
@@ -79,7 +80,7 @@ def test_aggregates_of_a_batch_are_on_top_of_the_tree(spark, tmp_path):
     for (_, _, c), times in in_duckdb(feed).items():
         expected[c] += times
     assert dict(map(tuple, out.collect())) == expected
-    assert qm.inspect(out).shape == (("b", "c"), "a")
+    assert qm.inspect(out).tree == (("b", "c"), "a")
 
 
 def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
@@ -88,12 +89,10 @@ def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
     t = pa.table({"k": [1, 2, 3], "name": ["x", "y", "z"]})
     frames = {name: spark.createDataFrame(table) for name, table in tables.items()}
     native = qm.run(query(sql), {**frames, "T": t}, **NATIVE)
-    states = qm.run(
-        query(sql), {**frames, "T": t}, policy="single", policy=qm.policies.Mesh(training=SMALL)
-    )
+    states = qm.run(query(sql), {**frames, "T": t}, policy=qm.policies.Single(**SMALL))
     assert collected(native) == collected(states) != Counter()
-    assert set("abc") == set(qm.inspect(native).planner.orders)
-    assert "t" not in str(qm.inspect(native).shape)
+    assert set("abc") == set(qm.inspect(native).planner.planner.orders)
+    assert "t" not in str(qm.inspect(native).tree)
 
 
 def test_a_shape_without_its_tables_keeps_the_streams_together():
@@ -125,9 +124,9 @@ PAIR = "SELECT a.id FROM A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS] WHERE a.k 
         (PAIR, {"shards": 2}, QueryMeshError, "shards= is of a join on states"),
         (
             PAIR,
-            {"adapt": qm.policies.Adaptation(budget=0.5)},
+            {"policy": qm.policies.Rate(budget=0.5)},
             QueryMeshError,
-            "adapt= is of a join on",
+            "budget= is of a join on",
         ),
         (PAIR, {"policy": "mesh"}, UnsupportedError, "engine='auto'; or policy='rate'"),
         (PAIR, {"policy": "chart"}, UnsupportedError, "engine='auto'; or policy='rate'"),

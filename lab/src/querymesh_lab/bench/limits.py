@@ -1,4 +1,4 @@
-"""The three limits any route must be seen against (DESIGN § 7), read off a profile.
+"""The three limits any route must be seen against, read off a profile.
 
 - best single order: what an expert would write for all the data;
 - class oracle: the best order for each true class, the classes known beforehand;

@@ -1,4 +1,4 @@
-"""Interleaved timing: the only way a time means something on a shared machine (DESIGN § 7).
+"""Interleaved timing: the only way a time means something on a shared machine.
 
 Rivals run in rounds, A B C A' A B C A' ..., so that whatever else the machine does hits them all.
 Within a round the order rotates, so that nobody always runs first or right after the slowest. A'

@@ -1,4 +1,4 @@
-"""What a paper claims, what came out here, and the verdict (DESIGN § 6)."""
+"""What a paper claims, what came out here, and the verdict."""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ class LookupTable:
         codes = self._combine(list(keys))
         if len(self._codes) == 0:
             return np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
-        if len(self._columns) == 1:  # every rank has a row: it is its own place
-            place, found = codes, codes >= 0
+        if len(self._columns) == 1:  # every rank has a row: it is its own position
+            position, found = codes, codes >= 0
         else:
-            place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-            found = self._codes[place] == codes
-        starts = self._offsets[place]
-        return starts, np.where(found, self._offsets[place + 1] - starts, 0)
+            position = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+            found = self._codes[position] == codes
+        starts = self._offsets[position]
+        return starts, np.where(found, self._offsets[position + 1] - starts, 0)
 
     def rows(self, positions: Ints) -> Ints:
         """The table's row numbers at these positions of the layout."""
@@ -89,14 +89,14 @@ class _KeyColumn:
             numbers = _comparable(values)
             if self.size == 0:
                 return np.full(len(numbers), -1, dtype=np.int64)
-            place = np.minimum(np.searchsorted(self._numbers, numbers), self.size - 1)
-            there = self._numbers[place]
+            position = np.minimum(np.searchsorted(self._numbers, numbers), self.size - 1)
+            there = self._numbers[position]
             found = there == numbers
             if there.dtype.kind == "f":
                 found |= np.isnan(there) & np.isnan(numbers)
             if values.null_count:
                 found &= ~np.asarray(pc.is_null(values))
-            return np.where(found, place, -1)
+            return np.where(found, position, -1)
         encoded = pc.dictionary_encode(values)
         rank_of_code = np.array(
             [self._text.get(value, -1) for value in encoded.dictionary.to_pylist()] or [-1],
@@ -111,8 +111,8 @@ class _KeyColumn:
             self._pairs = np.unique(combined[combined >= 0])
         if len(self._pairs) == 0:
             return np.full(len(combined), -1, dtype=np.int64)
-        place = np.minimum(np.searchsorted(self._pairs, combined), len(self._pairs) - 1)
-        return np.where((self._pairs[place] == combined) & (combined >= 0), place, -1)
+        position = np.minimum(np.searchsorted(self._pairs, combined), len(self._pairs) - 1)
+        return np.where((self._pairs[position] == combined) & (combined >= 0), position, -1)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -1,9 +1,9 @@
 """Lotteries: how a ruster on an uncertain route finds its next operator (QM § 5.4).
 
-Each place where a choice must be made has a wheel of its own: the subset of the data (the leaf) and
-the operators still to choose from (and, of queries that share a pass, those still served). Slices
-start equal. What a chosen operator drops of the tuples it got is recorded for that wheel, and its
-slice grows with what it drops per microsecond::
+Each kind of choice has a wheel of its own: by the subset of the data (the leaf), the operators
+still to choose from and, of queries that share a pass, those still served. Slices start equal. What
+a chosen operator drops of the tuples it got is recorded for that wheel, and its slice grows with
+what it drops per microsecond::
 
     wheel of leaf 2, choosing from 3|1         operator 3 dropped 60 % at 2 us, 1 dropped 10 %
       [======3======|======1======]     ->       [==========3==========|=1=]
@@ -30,14 +30,14 @@ LEAST_DROPPED = 0.01
 """An operator that drops nothing, or multiplies rows, counts as dropping this share."""
 
 
-Place = tuple[int, frozenset[int], int]
+WheelKey = tuple[int, frozenset[int], int]
 """The leaf, the operators of the choice, and the mask of queries the tuples still serve."""
 
 Seed = int | tuple[int, ...]
 
 
 @dataclass
-class _Seen:
+class _Outcomes:
     arrived: float = 0.0
     passed: float = 0.0
 
@@ -48,24 +48,24 @@ class Lottery:
     def __init__(self, cost_us: Sequence[float], seed: Seed = 0) -> None:
         self._cost_us = [cost if cost > 0 else 1.0 for cost in cost_us]
         self._rng = np.random.default_rng(seed)
-        self._wheels: dict[Place, dict[int, _Seen]] = {}
+        self._wheels: dict[WheelKey, dict[int, _Outcomes]] = {}
 
-    def draw(self, place: Place, choices: Sequence[int]) -> int:
-        """One of the choices that may come next at this place."""
-        return int(self._rng.choice(list(choices), p=self.slices(place, choices)))
+    def draw(self, key: WheelKey, choices: Sequence[int]) -> int:
+        """Turn a wheel: one of the choices that may come next."""
+        return int(self._rng.choice(list(choices), p=self.slices(key, choices)))
 
-    def learn(self, place: Place, index: int, arrived: int, passed: int) -> None:
-        """Record what the operator chosen at this place did with the tuples it got."""
-        seen = self._wheels.setdefault(place, {}).setdefault(index, _Seen())
+    def learn(self, key: WheelKey, index: int, arrived: int, passed: int) -> None:
+        """Record what the operator that was drawn did with the tuples it got."""
+        seen = self._wheels.setdefault(key, {}).setdefault(index, _Outcomes())
         seen.arrived += arrived
         seen.passed += passed
         if seen.arrived > REMEMBERED_ROWS:
             seen.arrived /= 2
             seen.passed /= 2
 
-    def slices(self, place: Place, choices: Sequence[int]) -> list[float]:
-        """The wheel at a place: each choice's probability. Equal as long as nothing is known."""
-        wheel = self._wheels.get(place, {})
+    def slices(self, key: WheelKey, choices: Sequence[int]) -> list[float]:
+        """Each choice's probability; equal as long as nothing is known."""
+        wheel = self._wheels.get(key, {})
         scores = {
             index: max(1.0 - wheel[index].passed / wheel[index].arrived, LEAST_DROPPED)
             / self._cost_us[index - 1]

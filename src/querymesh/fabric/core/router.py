@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from querymesh.classify.tree import leaves_of
-from querymesh.fabric.core.lottery import Lottery, Place, Seed
+from querymesh.fabric.core.lottery import Lottery, Seed, WheelKey
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import token_of
 from querymesh.mesh.mesh import Mesh
@@ -16,7 +16,7 @@ from querymesh.stats.profile import Route
 
 
 class VisitListener:
-    """Hears what becomes of a ruster that was sent to an operator; this one does not listen.
+    """Is told what becomes of a ruster that was sent to an operator; this one ignores it.
 
     `went_by` is what the decision was made by, `calls` how many routing calls it counts for.
     """
@@ -28,7 +28,7 @@ class VisitListener:
         """A piece came out of the operator."""
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
-        """Nothing more will: how many tuples it was run on, how many came out, and its time."""
+        """The visit is over: how many tuples it was run on, how many came out, and its time."""
 
 
 class Router(Protocol):
@@ -48,11 +48,11 @@ class Router(Protocol):
         return [ruster]
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Listen to what the operator chosen for a ruster, or a part of it, lets through."""
+        """The listener of a visit: of the operator chosen for a ruster, or for a part of it."""
         return VisitListener()
 
     def routes(self) -> list[Route]:
-        """The routes that most tuples take, as far as it is known: for them state is laid out."""
+        """The routes that most tuples take, as far as is known: join state is laid out for them."""
         return []
 
 
@@ -87,29 +87,29 @@ class MeshRouter(Router):
         """Draw the next operator among those whose predecessors are done."""
         choices = ruster.token.choices
         ready = [k for k in choices if not self.mesh.operators[k - 1].after & set(choices)]
-        drawn = self.lottery.draw(_place(ruster), ready)
+        drawn = self.lottery.draw(_wheel_key(ruster), ready)
         return [replace(ruster, token=ruster.token.choose(drawn))]
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Adjust the wheel the operator was drawn from."""
-        return _Wheel(self.lottery, _place(before), chosen.token.top)
+        """A listener that adjusts the wheel the operator was drawn from."""
+        return _WheelListener(self.lottery, _wheel_key(before), chosen.token.top)
 
     def routes(self) -> list[Route]:
-        """Those of the leaves."""
+        """The routes of the leaves."""
         return list(self.mesh.leaf_routes)
 
 
-class _Wheel(VisitListener):
-    def __init__(self, lottery: Lottery, place: Place, index: int) -> None:
-        self._lottery, self._place, self._index = lottery, place, index
+class _WheelListener(VisitListener):
+    def __init__(self, lottery: Lottery, key: WheelKey, index: int) -> None:
+        self._lottery, self._key, self._index = lottery, key, index
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
         if evaluated:
-            self._lottery.learn(self._place, self._index, evaluated, passed)
+            self._lottery.learn(self._key, self._index, evaluated, passed)
 
 
-def _place(ruster: Ruster) -> Place:
-    """Where a choice is made: the leaf, what there is to choose from, and the queries served."""
+def _wheel_key(ruster: Ruster) -> WheelKey:
+    """The wheel of a choice: the leaf, what there is to choose from, and the queries served."""
     return ruster.leaf, frozenset(ruster.token.choices), ruster.token.serves
 
 

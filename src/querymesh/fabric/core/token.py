@@ -63,7 +63,7 @@ class RouteToken:
 
     @property
     def context(self) -> int:
-        """The operators still to be visited, as bits: the k-th for operator k.
+        """The visit context: the operators still to be visited, as a bit set.
 
         >>> bin(RouteToken((2, (3, 1), 5)).context)
         '0b101110'

@@ -88,7 +88,7 @@ class ViewFabric(Fabric):
         alive = np.zeros(window.rows, dtype=bool)
         for ruster in passed:
             alive[ruster.rows] = True
-        place = np.cumsum(alive) - 1
+        position = np.cumsum(alive) - 1
         left = arrivals.some(alive)
         key = keyed(self.join, self.alias, left.rows, self._calls)
         if not key.joinable.all():
@@ -103,9 +103,9 @@ class ViewFabric(Fabric):
         rusters = []
         for ruster in passed:
             assert isinstance(ruster, JoinRuster)
-            going_on = kept(ruster, key.joinable[place[ruster.rows]])
+            going_on = kept(ruster, key.joinable[position[ruster.rows]])
             if len(going_on):
-                rows = again[place[going_on.rows]]
+                rows = again[position[going_on.rows]]
                 rusters.append(replace(going_on, window=stored, rows=rows))
         columns = stored_columns(self.join, self.alias, left.rows, key)
         return rusters, partition_of(self.join, self.alias, left, key, columns)

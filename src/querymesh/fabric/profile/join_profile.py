@@ -32,7 +32,7 @@ from querymesh.mesh.route import written_route
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Probe
-from querymesh.stats.common_costs import with_pooled_costs
+from querymesh.stats.common_costs import with_common_costs
 from querymesh.stats.profile import Profile
 
 
@@ -71,7 +71,7 @@ def profile_arrivals(
     found, evaluations = profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
     if timed:
         probes = [op.index for op in fabric.bound.operators if isinstance(op, Probe)]
-        found = with_pooled_costs(found, probes)
+        found = with_common_costs(found, probes)
     return found, evaluations + asked
 
 

@@ -113,7 +113,7 @@ class Counted:
         self._module = module
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
-        """As the module does."""
+        """What the module makes of a ruster."""
         self.evaluations += len(ruster)
         yield from self._module.process(ruster)
 
@@ -229,6 +229,6 @@ def declared_cost(operator: Operator, bound: BoundQuery) -> float | None:
     elif isinstance(operator, Lookup):
         exprs = operator.probe_keys
     called = {name for expr in exprs for name in user_calls_of(expr)}
-    costs = [bound.query.functions[name].cost for name in called]
+    costs = [bound.query.functions[name].cost_us for name in called]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known else None

@@ -1,6 +1,6 @@
-"""The seam for kinds of index: what a STeM asks of one.
+"""What a STeM asks of any kind of index.
 
-`ways.py` says which it asks; `plan.py` how partitions come to have them.
+`access_path.py` says which index a request goes to; `index_plan.py` how partitions come to have it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.index.store.request import Found, Place, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import Stored
 
 
@@ -25,8 +25,11 @@ class Access(Protocol):
         """What the index consists of."""
 
     def probe(
-        self, request: Request, stored: Stored, found: Found, place: Place
-    ) -> tuple[Place, int]:
-        """Add candidates from `place` on until `found` is full; tell where to go on, and how many
-        stored rows were looked at. A candidate has the same combined code and lies within the
-        bounds of the request; it may still differ in an attribute."""
+        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
+    ) -> tuple[Cursor, int]:
+        """Add candidates from `cursor` on until `found` is full.
+
+        Returns where to go on, and how many stored rows were looked at. A candidate has the same
+        combined code and lies within the bounds of the request; it may still differ in an
+        attribute.
+        """

@@ -21,36 +21,36 @@ from querymesh.index.store.request import OPS, Comparison, Pattern, Request
 
 
 class Check(NamedTuple):
-    """What the index does not see to: a stored column, how it is compared, and with what."""
+    """A condition that the index leaves open: a stored column, the comparison, and its values."""
 
     stored: Ints
     holds: Callable[[Ints, Ints], Any]
     probing: Ints
 
 
-class Way(NamedTuple):
-    """Where to look, what to ask there, and what to check of what is found."""
+class AccessPath(NamedTuple):
+    """Which index to look into, what to ask of it, and what to check of what is found."""
 
-    at: Access | Visit | Ranges
+    access: Access | Visit | Ranges
     request: Request
     checks: list[Check]
 
 
-def way(partition: Partition, request: Request) -> Way:
-    """The way to the matches of a request."""
+def access_path(partition: Partition, request: Request) -> AccessPath:
+    """How the matches of a request are found in a partition."""
     if partition.cells is not None:
         visit = partition.cells.visit(request, partition.keys, len(partition))
         if visit is None:
             return _scan(partition, request)
         checks = _equal(partition, request, visit.unchecked)
-        return Way(visit, request, checks + _ordered(partition, request.comparisons))
+        return AccessPath(visit, request, checks + _ordered(partition, request.comparisons))
     if request.pattern:
         return _by_hash(partition, request)
     return _by_order(partition, request) if request.comparisons else _scan(partition, request)
 
 
 def suitable(pattern: Pattern, patterns: Collection[Pattern]) -> Pattern:
-    """Of some access patterns, the largest that the given one specifies in full (AMRI § 2.2); () if
+    """The largest of some access patterns that the given one specifies in full (AMRI § 2.2); () if
     there is none.
 
     >>> suitable((0, 2), [(0,), (0, 1), (1, 2)])
@@ -60,7 +60,7 @@ def suitable(pattern: Pattern, patterns: Collection[Pattern]) -> Pattern:
     return max(within, key=lambda each: (len(each), each), default=())
 
 
-def _by_hash(partition: Partition, request: Request) -> Way:
+def _by_hash(partition: Partition, request: Request) -> AccessPath:
     pattern, asked = request.pattern, request
     if partition.patterns is not None:
         pattern = suitable(pattern, partition.patterns)
@@ -71,10 +71,10 @@ def _by_hash(partition: Partition, request: Request) -> Way:
     seen_to = pattern if len(pattern) == 1 else ()
     checks = _equal(partition, request, set(request.pattern) - set(seen_to))
     index = partition.index_for(pattern)
-    return Way(index, asked, checks + _ordered(partition, request.comparisons))
+    return AccessPath(index, asked, checks + _ordered(partition, request.comparisons))
 
 
-def _by_order(partition: Partition, request: Request) -> Way:
+def _by_order(partition: Partition, request: Request) -> AccessPath:
     """By an attribute that is bounded on both sides, or the first."""
     compared = request.comparisons
     sides = {(c.order, c.op[0]) for c in compared}
@@ -82,17 +82,17 @@ def _by_order(partition: Partition, request: Request) -> Way:
     by = next(banded, compared[0].order)
     ranges = partition.order_index_for(by).ranges([c for c in compared if c.order == by])
     left = tuple(c for c in compared if c.order != by)
-    return Way(ranges, request, _ordered(partition, left))
+    return AccessPath(ranges, request, _ordered(partition, left))
 
 
-def _scan(partition: Partition, request: Request) -> Way:
+def _scan(partition: Partition, request: Request) -> AccessPath:
     """All rows; attributes that are specified are compared as they are come to."""
     compared = _ordered(partition, request.comparisons)
     if not request.pattern:
-        return Way(Ranges.everything(len(request), len(partition)), request, compared)
+        return AccessPath(Ranges.everything(len(request), len(partition)), request, compared)
     everything = scan(request, partition.keys, len(partition))
     checks = _equal(partition, request, everything.unchecked)
-    return Way(everything, request, checks + compared)
+    return AccessPath(everything, request, checks + compared)
 
 
 def _equal(partition: Partition, request: Request, which: Collection[int]) -> list[Check]:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from querymesh.arrays import Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.request import Comparison, Found, Pattern, Place, Request
+from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Pattern, Request
 from querymesh.index.store.stored import NO_BYTES, NO_INTS, Stored
 
 _TABLE_BITS = 8
@@ -172,9 +172,9 @@ class Visit:
     unchecked: frozenset[int]
 
     def probe(
-        self, request: Request, stored: Stored, found: Found, place: Place
-    ) -> tuple[Place, int]:
-        """Add matches from `place` on, while there is room; as `HashIndex.probe`."""
+        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
+    ) -> tuple[Cursor, int]:
+        """Add matches from `cursor` on, while there is room; as `HashIndex.probe`."""
         (key, codes), (second_key, second_codes) = self.compared
         found.filled, row, slot, looked = kernels.probe_cells(
             self.buckets,
@@ -189,12 +189,12 @@ class Visit:
             NO_INTS if request.before is None else request.before,
             self.offsets,
             *stored,
-            *place,
+            *cursor,
             found.positions,
             found.rows,
             found.filled,
         )
-        return Place(row, slot), looked
+        return Cursor(row, slot), looked
 
 
 def scan(request: Request, keys: Sequence[Ints], rows: int) -> Visit:
@@ -243,5 +243,5 @@ def _table(codes: Ints, bits: int) -> Bytes:
 def _quantiles(codes: Ints, bits: int) -> Ints:
     """Bounds between 2^bits cells of about as many rows each; equal bounds leave cells empty."""
     ordered = np.sort(codes)
-    places = (np.arange(1, 1 << bits) * len(codes)) >> bits
-    return np.asarray(ordered[places])
+    positions = (np.arange(1, 1 << bits) * len(codes)) >> bits
+    return np.asarray(ordered[positions])

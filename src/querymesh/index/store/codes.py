@@ -166,13 +166,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _pieces(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
     """The bytes of texts or binaries, and where each begins."""
-    _, places, data = values.buffers()
+    _, begins, data = values.buffers()
     large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     own = np.dtype(np.int64 if large else np.int32)
-    if places is None or len(values) == 0:
+    if begins is None or len(values) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     begin, size = values.offset * own.itemsize, (len(values) + 1) * own.itemsize
-    offsets = ints(np.frombuffer(places.slice(begin, size), own))
+    offsets = ints(np.frombuffer(begins.slice(begin, size), own))
     letters = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return letters, offsets
 

@@ -3,9 +3,9 @@
 Row ids are sorted by partition once; each column is then taken from one partition after the other
 and put where it belongs::
 
-    rows    [ 7 2 9 1 ]     bases [ 0 5 10 ]: ids from 0 are of the first partition, from 5 of the
-    place   [ 1 3   0 2 ]   next; the rows at places 1 and 3 are of the first, 0 and 2 of the second
-    local   [ 2 1   2 4 ]   and have these numbers in them
+    rows      [ 7 2 9 1 ]     bases [ 0 5 10 ]: ids from 0 are of the first partition, from 5 of
+    position  [ 1 3   0 2 ]   the next; the rows at 1 and 3 are of the first, 0 and 2 of the second,
+    local     [ 2 1   2 4 ]   and have these numbers in them
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Gather:
 
     def __init__(self, rows: Ints, bases: Ints) -> None:
         self._size = len(rows)
-        self._local, self._place, self._begins, known = kernels.by_partition(rows, bases)
+        self._local, self._position, self._begins, known = kernels.by_partition(rows, bases)
         if not known:
             raise StateError(
                 f"row ids beyond the {int(bases[-1])} rows of the state: ids hold only until rows "
                 "are inserted, evicted or merged; gather before that"
             )
-        self._grouped = len(self._place) == 0
+        self._grouped = len(self._position) == 0
 
     def _parts(self) -> Iterator[tuple[int, slice]]:
         """The partitions that rows are of, and which rows of the sorted ones."""
@@ -75,7 +75,7 @@ class Gather:
             if self._grouped:
                 kernels.scatter(column, self._local[part], NO_INTS, out[part])
             else:
-                kernels.scatter(column, self._local[part], self._place[part], out)
+                kernels.scatter(column, self._local[part], self._position[part], out)
         return out
 
     def _narrow(self, used: list[tuple[Integers, slice]], width: int) -> Integers:
@@ -85,13 +85,13 @@ class Gather:
             if self._grouped:
                 column.take(self._local[part], out=out[part], mode="clip")
             else:
-                out[self._place[part]] = column[self._local[part]]
+                out[self._position[part]] = column[self._local[part]]
         return out
 
     def _back(self) -> pa.Array:
         """Where, in the order by partition, each row is."""
         back = np.empty(self._size, np.int64)
-        back[self._place] = np.arange(self._size)
+        back[self._position] = np.arange(self._size)
         return pa.array(back)
 
 

@@ -6,8 +6,8 @@
     marks    [ 00100000 01000010   ... ]   one bit for each code there is, eight bits a bucket
 
 There are about as many buckets as rows. The lower bits of the mixed code are the bucket, the upper
-bits the place of its mark. A code that is not stored most likely has no mark, and its bucket is not
-looked into: most probes find nothing in most partitions, and this is what they cost.
+bits the position of its mark. A code that is not stored most likely has no mark, and its bucket is
+not looked into: most probes find nothing in most partitions, and this is what they cost.
 
 What is found has the same code. That is the same key where the code is exact and of one attribute.
 `Stem` compares the codes of several attributes one by one; the values behind codes that are hashes
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from querymesh.arrays import Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.request import Found, Place, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Stored
 
 
@@ -56,9 +56,9 @@ class HashIndex:
         return tuple(array for array in given if array is not None)
 
     def probe(
-        self, request: Request, stored: Stored, found: Found, place: Place
-    ) -> tuple[Place, int]:
-        """Add matches from `place` on, as long as there is room; tell how far that came, and how
+        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
+    ) -> tuple[Cursor, int]:
+        """Add matches from `cursor` on, while there is room; return how far that came, and how
         many stored rows were looked at."""
         found.filled, row, slot, looked = kernels.probe_equal(
             request.combined,
@@ -71,9 +71,9 @@ class HashIndex:
             NO_BYTES if self.marks is None else self.marks,
             (len(self.offsets) - 1).bit_length() - 1,
             *stored,
-            *place,
+            *cursor,
             found.positions,
             found.rows,
             found.filled,
         )
-        return Place(row, slot), looked
+        return Cursor(row, slot), looked

@@ -13,7 +13,7 @@ import numpy as np
 
 from querymesh.arrays import Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.request import Comparison, Found, Place, Request
+from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import NO_INTS, NO_SHORTS, Stored
 
 
@@ -32,10 +32,10 @@ class Ranges:
         return cls(np.zeros(probing, np.int64), np.full(probing, rows), NO_SHORTS, 0)
 
     def probe(
-        self, request: Request, stored: Stored, found: Found, place: Place
-    ) -> tuple[Place, int]:
+        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
+    ) -> tuple[Cursor, int]:
         """As `HashIndex.probe`; the search for the ranges counts where it begins."""
-        begins = place == (0, 0)
+        begins = cursor == (0, 0)
         found.filled, row, slot, looked = kernels.probe_range(
             self.starts,
             self.stops,
@@ -44,12 +44,12 @@ class Ranges:
             NO_INTS if request.before is None else request.before,
             self.order,
             *stored,
-            *place,
+            *cursor,
             found.positions,
             found.rows,
             found.filled,
         )
-        return Place(row, slot), looked + self.search_steps * begins
+        return Cursor(row, slot), looked + self.search_steps * begins
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ class Request:
         return len(self.low)
 
     def only(self, pattern: Pattern) -> Request:
-        """The same without other attributes, and without comparisons."""
+        """The same request by the attributes of this pattern alone, without comparisons."""
         if pattern == self.pattern:
             return self
         codes = tuple(self.codes[self.pattern.index(j)] for j in pattern)
@@ -105,15 +105,15 @@ class Matches(NamedTuple):
     rows: Ints
 
 
-class Place(NamedTuple):
-    """How far a probe of one partition has come: a probing row, and a slot of the index."""
+class Cursor(NamedTuple):
+    """How far a probe of one partition has come: the probing row, and the slot of the index."""
 
     row: int
     slot: int
 
 
-class Found:
-    """Room for at most `most` matches, which is taken as it is needed."""
+class MatchBuffer:
+    """Matches found so far, at most `most` at a time; memory is taken as it is needed."""
 
     def __init__(self, most: int, expected: int) -> None:
         if most < 1:
@@ -127,7 +127,7 @@ class Found:
         self.filled = 0
 
     def is_full(self) -> bool:
-        """Whether there is room for no more; if it was only not yet taken, it is now."""
+        """Whether there are `most` matches; below that, memory for more is taken."""
         size = len(self.rows)
         if self.filled < size:
             return False
@@ -140,7 +140,7 @@ class Found:
         return False
 
     def keep(self, begin: int, mask: npt.NDArray[np.bool_]) -> None:
-        """Of the matches from `begin` on, leave only those."""
+        """Keep only those matches from `begin` on where the mask is true."""
         positions = self.positions[begin : self.filled][mask]
         rows = self.rows[begin : self.filled][mask]
         self.filled = begin + len(rows)

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh.index.store.access_path import Check, way
+from querymesh.index.store.access_path import Check, access_path
 from querymesh.index.store.gather import Gather
 from querymesh.index.store.index_plan import HashPlan, IndexPlan
 from querymesh.index.store.merging import to_merge
 from querymesh.index.store.partition import Partition, concat
-from querymesh.index.store.request import Comparison, Found, Matches, Pattern, Place, Request
+from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Matches, Pattern, Request
 
 __all__ = ["Comparison", "Matches", "Merged", "Request", "Stem"]
 
@@ -34,7 +34,7 @@ _MOST_MERGED_BYTES = 1 << 30
 
 
 class Merged(NamedTuple):
-    """Partitions that were merged, and what stands in their place."""
+    """Partitions that were merged, and the one that replaces them."""
 
     old: tuple[Partition, ...]
     new: Partition
@@ -152,19 +152,19 @@ class Stem:
         if self.partitions:
             self.requests[request.specified(len(self.partitions[0].keys))] += len(request)
         lowest, highest = int(request.low.min()), int(request.high.max())
-        found = Found(most, len(request))
+        found = MatchBuffer(most, len(request))
         for partition, base in zip(self.partitions, self._bases.tolist(), strict=False):
             if partition.last < lowest or partition.first > highest:
                 continue
-            to = way(partition, request)
+            path = access_path(partition, request)
             stored = partition.stored(base)
-            place = Place(0, 0)
-            while place.row < len(request):
+            cursor = Cursor(0, 0)
+            while cursor.row < len(request):
                 begin = found.filled
-                place, looked = to.at.probe(to.request, stored, found, place)
+                cursor, looked = path.access.probe(path.request, stored, found, cursor)
                 self.comparisons += looked
-                if to.checks and found.filled > begin:
-                    _verify(to.checks, found, begin, base)
+                if path.checks and found.filled > begin:
+                    _verify(path.checks, found, begin, base)
                 if found.is_full():
                     yield found.hand_over()
         if found.filled:
@@ -195,7 +195,7 @@ class Stem:
         return self.gather(rows).ints([p.times for p in self.partitions])
 
 
-def _verify(checks: Sequence[Check], found: Found, begin: int, base: int) -> None:
+def _verify(checks: Sequence[Check], found: MatchBuffer, begin: int, base: int) -> None:
     """Of the matches from `begin` on, keep those of which all checks hold."""
     rows = found.rows[begin : found.filled] - base
     positions = found.positions[begin : found.filled]

@@ -1,4 +1,4 @@
-"""The best bits for every number of them, by trying all at once: where there are not many.
+"""The best bits for every number of them, by trying all configurations: where there are not many.
 
 Three attributes and eleven bits make 364 configurations. One matrix product has their costs, in
 less time than a search takes to begin; `selection.py` searches where there are too many for that.
@@ -43,15 +43,15 @@ def best_by_total(workload: Workload, prices: Prices, attributes: int, bits: int
     best = []
     for most in range(bits + 1):
         within = costs[: np.searchsorted(totals, most, "right")]
-        place = int(np.argmax(within <= within.min() * (1 + TOLERANCE)))
-        chosen = tuple(int(count) for count in tried[place])
-        best.append(Selected(chosen, float(within[place]), len(within)))
+        first = int(np.argmax(within <= within.min() * (1 + TOLERANCE)))
+        chosen = tuple(int(count) for count in tried[first])
+        best.append(Selected(chosen, float(within[first]), len(within)))
     return best
 
 
 @lru_cache(maxsize=32)
 def _configurations(attributes: int, bits: int) -> npt.NDArray[np.float64]:
-    """All of them, those of few bits first, then in the order of tuples."""
+    """All configurations, those of few bits first, then in the order of tuples."""
 
     def of(total: int, left: int) -> Iterator[tuple[int, ...]]:
         if left == 0:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from querymesh.errors import OptionError
 from querymesh.index.tune.indexing import Indexing
-from querymesh.options import check_name
+from querymesh.options import check_integer, check_name
 
 PAPER = Indexing(
     assessment="cdia-highest",
@@ -44,6 +44,8 @@ class Index:
             )
         given = {name: getattr(self, name) for name in self.own}
         chosen = {name: value for name, value in given.items() if value is not None}
+        for name, value in chosen.items():
+            check_integer(name, value, least=0)
         object.__setattr__(self, "indexing", replace(self.indexing, **chosen))
 
     @property

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from querymesh.cost.index_cost import Prices
 from querymesh.index.kernels import kernels
-from querymesh.index.store.access_path import way
+from querymesh.index.store.access_path import access_path
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.partition import Partition
-from querymesh.index.store.request import Found, Place, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import NO_BYTES
 
 _ROWS = 8192
@@ -29,7 +29,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True)
 class IndexPrices:
-    """Microseconds.
+    """Prices in microseconds.
 
     `eq1`: hashing an attribute and comparing a row. `move`: laying a row out in another order.
     `build`: a row's share of one more hash index. `hash_probe`: one request of one hash index, and
@@ -47,7 +47,7 @@ class IndexPrices:
 
 @lru_cache(maxsize=1)
 def machine_prices() -> IndexPrices:
-    """As measured in this process."""
+    """The prices of this machine, measured once in a process."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2 * _ROWS, _ROWS)
     hash_us = _shortest_us(lambda: kernels.cells(codes, NO_BYTES, 8)) / _ROWS
@@ -81,10 +81,10 @@ def _fresh(partition: Partition) -> Partition:
 
 def _probe_us(partition: Partition, request: Request) -> float:
     def probe() -> None:
-        found, place = Found(1 << 16, len(request)), Place(0, 0)
-        to = way(partition, request)
-        while place.row < len(request):
-            place, _ = to.at.probe(to.request, partition.stored(0), found, place)
+        found, cursor = MatchBuffer(1 << 16, len(request)), Cursor(0, 0)
+        path = access_path(partition, request)
+        while cursor.row < len(request):
+            cursor, _ = path.access.probe(path.request, partition.stored(0), found, cursor)
             if found.is_full():
                 found.hand_over()
 

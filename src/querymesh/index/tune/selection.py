@@ -57,7 +57,7 @@ class Selected(NamedTuple):
     explored: int
 
 
-def ways(attributes: int, bits: int) -> int:
+def configuration_count(attributes: int, bits: int) -> int:
     """How many configurations use exactly `bits` bits: Σ_k C(N, k) · C(B - 1, k - 1) of § 6.1."""
     most = min(attributes, bits)
     return sum(math.comb(attributes, k) * math.comb(bits - 1, k - 1) for k in range(1, most + 1))
@@ -114,7 +114,7 @@ class _Depth(NamedTuple):
 
     `specified` has a row for each pattern and a column for each undecided attribute, 1 where the
     pattern specifies it. A pattern one deeper comes from two of this depth, one without and one
-    with the attribute decided; `without` and `including` are their places, the last place + 1 if
+    with the attribute decided; `without` and `including` are their positions, the last + 1 if
     there is no such pattern.
     """
 
@@ -139,21 +139,21 @@ class _Nodes(NamedTuple):
     bound_us: Floats
 
     def where(self, rows: npt.NDArray[np.generic] | slice) -> _Nodes:
-        """Some of them."""
+        """The nodes at these rows."""
         columns: list[Any] = [each[rows] for each in self]
         return _Nodes(*columns)
 
 
-class _Known(NamedTuple):
-    """A configuration, and what it costs at most."""
+class _Incumbent(NamedTuple):
+    """The best configuration found so far, and what it costs at most."""
 
     bits: list[int]
     cost_us: float
 
 
-def _better(known: _Known, other: _Known) -> _Known:
+def _better(best: _Incumbent, other: _Incumbent) -> _Incumbent:
     """The cheaper of two; the first, if they cost the same."""
-    return other if other.cost_us < known.cost_us * (1 - TOLERANCE) else known
+    return other if other.cost_us < best.cost_us * (1 - TOLERANCE) else best
 
 
 class _Search:
@@ -193,7 +193,9 @@ class _Search:
             elif len(nodes.left):
                 costs_us = nodes.paid_us + nodes.weights_us.sum(axis=1)
                 least = int(costs_us.argmin())
-                best = _better(best, _Known(nodes.decided[least].tolist(), float(costs_us[least])))
+                best = _better(
+                    best, _Incumbent(nodes.decided[least].tolist(), float(costs_us[least]))
+                )
         return best.bits
 
     def _root(self, bits: int) -> _Nodes:
@@ -208,14 +210,14 @@ class _Search:
             np.zeros(1),
         )
 
-    def _bit_by_bit(self, node: _Nodes) -> _Known:
+    def _bit_by_bit(self, node: _Nodes) -> _Incumbent:
         """Each bit to the attribute that gains most by it, and the best of the configurations on
         this way: a first bit may only pay when there is a second one."""
         specified = self._depths[0].specified
         weights_us = self._weights_us[0].copy()
         hash_us = node.hash_us[0].copy()
         chosen = [0] * self._count
-        best = _Known(chosen.copy(), float(node.paid_us[0] + weights_us.sum()))
+        best = _Incumbent(chosen.copy(), float(node.paid_us[0] + weights_us.sum()))
         cost_us = best.cost_us
         for _ in range(int(node.left[0])):
             costs_us = cost_us - weights_us @ specified / 2 + hash_us
@@ -224,7 +226,7 @@ class _Search:
             hash_us[attribute] = 0
             chosen[attribute] += 1
             weights_us[specified[:, attribute] > 0] /= 2
-            best = _better(best, _Known(chosen.copy(), cost_us))
+            best = _better(best, _Incumbent(chosen.copy(), cost_us))
         return best
 
     def _opened(self, nodes: _Nodes) -> _Nodes:
@@ -287,12 +289,12 @@ def _used_or_not(nodes: _Nodes, attribute: int, limit: float) -> _Nodes:
 def _depths(masks: list[int], attributes: int) -> Iterator[_Depth]:
     """What each depth sees of patterns given as bit sets, the attribute decided first lowest."""
     for undecided in range(attributes, 0, -1):
-        place = {mask: at for at, mask in enumerate(masks)}
+        position = {mask: at for at, mask in enumerate(masks)}
         deeper = sorted({mask >> 1 for mask in masks})
         yield _Depth(
             np.array([[mask >> at & 1 for at in range(undecided)] for mask in masks], np.float64),
-            np.array([place.get(mask << 1, len(masks)) for mask in deeper]),
-            np.array([place.get(mask << 1 | 1, len(masks)) for mask in deeper]),
+            np.array([position.get(mask << 1, len(masks)) for mask in deeper]),
+            np.array([position.get(mask << 1 | 1, len(masks)) for mask in deeper]),
         )
         masks = deeper
 
@@ -353,7 +355,7 @@ def split_bits(costs: Sequence[Sequence[float]], budget: int) -> tuple[int, ...]
 
 
 def _first_least(costs: Sequence[float]) -> tuple[float, int]:
-    """The least cost and the first place with it."""
+    """The least cost and the first position with it."""
     least = min(costs)
     limit = least + abs(least) * TOLERANCE
     return least, next(at for at, cost in enumerate(costs) if cost <= limit)

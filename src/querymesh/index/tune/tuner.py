@@ -20,8 +20,8 @@ from querymesh.index.store.configuration import MOST_BITS, Configuration, evenly
 from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan
 from querymesh.index.store.request import Pattern
 from querymesh.index.tune.assessment import ASSESSMENTS, Assessment, Sria
+from querymesh.index.tune.configure import best_configuration, visits_us
 from querymesh.index.tune.indexing import Indexing
-from querymesh.index.tune.placing import place, visits_us
 from querymesh.index.tune.prices import IndexPrices, machine_prices
 from querymesh.index.tune.schedule import make_schedule
 from querymesh.index.tune.selection import best_bits, split_bits
@@ -45,7 +45,7 @@ class Attributes(NamedTuple):
 
     @property
     def all(self) -> int:
-        """Join attributes of either kind."""
+        """How many join attributes there are."""
         return self.keys + self.orders
 
 
@@ -74,7 +74,7 @@ class Change:
 
 
 @dataclass
-class _State:
+class _AssessedState:
     """A state as the tuner knows it; the counts are those of the assessment that runs."""
 
     attributes: Attributes
@@ -100,37 +100,41 @@ class Tuner:
     prices: Callable[[], IndexPrices] = machine_prices
 
     def __post_init__(self) -> None:
-        how = self.settings
+        settings = self.settings
         self.plans: dict[str, IndexPlan] = {
-            name: self._before_anything_is_known(each) for name, each in self.attributes.items()
+            name: self._first_plan(each) for name, each in self.attributes.items()
         }
         self.frequencies: dict[str, Mapping[Pattern, float]] = {}
         self.changes: list[Change] = []
         self.requests = 0
         self.steps = 0
         self.seconds = 0.0
-        make = ASSESSMENTS[how.assessment]
+        make = ASSESSMENTS[settings.assessment]
         self._states = {
-            name: _State(each, Sria(), make(how.threshold, how.error, how.seed))
+            name: _AssessedState(
+                each, Sria(), make(settings.threshold, settings.error, settings.seed)
+            )
             for name, each in self.attributes.items()
         }
-        adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and how.adaptive)
-        schedule = how.schedule if adapts else "never"
-        self._schedule = make_schedule(schedule, list(self.attributes), how.window, how.every)
+        adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and settings.adaptive)
+        schedule = settings.schedule if adapts else "never"
+        self._schedule = make_schedule(
+            schedule, list(self.attributes), settings.window, settings.every
+        )
 
     @property
     def chooses(self) -> bool:
         """Whether there is anything to choose: one hash index a pattern needs no choice."""
         return self.kind != "hash" or self.settings.hashes is not None
 
-    def _before_anything_is_known(self, attributes: Attributes) -> IndexPlan:
+    def _first_plan(self, attributes: Attributes) -> IndexPlan:
         if self.kind in ("hash", "auto"):
             return HashPlan() if self.settings.hashes is None else HashPlan(())
         bits = MOST_BITS if self.settings.bits is None else self.settings.bits
         return BitPlan(evenly(bits, attributes.all, attributes.keys))
 
     def see(self, loads: Mapping[str, Load]) -> list[Change]:
-        """Take in what states did; tell what changes in their plans."""
+        """Take in what states did; return the changes of their plans."""
         if not self.chooses:
             return []
         started = thread_time()
@@ -186,7 +190,7 @@ class Tuner:
     def _choose(self, name: str, counted: Assessment, why: str) -> list[Change]:
         """Choose a state's plan anew; with a budget, bits may move to it from other states."""
         state = self._states[name]
-        seen = _together(self.frequencies.get(name), counted.result(), self.settings.memory)
+        seen = _blended(self.frequencies.get(name), counted.result(), self.settings.memory)
         if state.workload is not None and self._is_the_same(state, self.frequencies[name], seen):
             return []
         self.frequencies[name] = seen
@@ -206,9 +210,9 @@ class Tuner:
         return changes
 
     def _is_the_same(
-        self, state: _State, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
+        self, state: _AssessedState, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
     ) -> bool:
-        """Whether a state is asked as before, and is as large: nobody need choose again."""
+        """Whether a state is asked as before and is as large, so that its plan can stay."""
         assert state.workload is not None
         moved = sum(abs(had.get(p, 0.0) - has.get(p, 0.0)) for p in {*had, *has})
         grown = state.stored / max(state.workload.stored, 1.0)
@@ -236,7 +240,7 @@ class Tuner:
         left = {**self._states[name].repeats, **dict.fromkeys(compared, ONE_SIDED)}
         return split_ranges(self.frequencies[name], left)
 
-    def _bits(self, state: _State) -> int:
+    def _bits(self, state: _AssessedState) -> int:
         rows = max(state.largest.bit_length() - 1, 0)
         return min(rows, MOST_BITS if self.settings.bits is None else self.settings.bits)
 
@@ -270,7 +274,7 @@ class Tuner:
         return HashPlan() if by_hash < self._cells_us(state, plan) else plan
 
     def _configuration(
-        self, state: _State, bits: int, frequencies: Mapping[Pattern, float]
+        self, state: _AssessedState, bits: int, frequencies: Mapping[Pattern, float]
     ) -> Configuration:
         work, prices, (keys, orders) = state.workload, self.prices(), state.attributes
         assert work is not None
@@ -278,17 +282,17 @@ class Tuner:
             best = best_bits(work, prices.eq1, keys + orders, bits)
             return in_sequence(best.bits, keys, frequencies)
         visit_us = prices.visit * self._partitions(state)
-        return place(work, prices.eq1, keys, keys + orders, bits, visit_us)
+        return best_configuration(work, prices.eq1, keys, keys + orders, bits, visit_us)
 
-    def _hash_us(self, state: _State, patterns: int) -> float:
+    def _hash_us(self, state: _AssessedState, patterns: int) -> float:
         """What a hash index for each pattern costs in the time of the assessment."""
         prices, work = self.prices(), state.workload
         assert work is not None
         looked = work.requests * self._partitions(state) * prices.hash_probe
         return work.arrivals * patterns * prices.build + looked
 
-    def _cells_us(self, state: _State, plan: BitPlan) -> float:
-        """The same of a bit-address index, in whose order rows are laid out."""
+    def _cells_us(self, state: _AssessedState, plan: BitPlan) -> float:
+        """What a bit-address index costs in the time of the assessment."""
         prices, work = self.prices(), state.workload
         assert work is not None
         partitions = self._partitions(state)
@@ -299,14 +303,14 @@ class Tuner:
             dependent_cost(plan.configuration.bits, work, prices.eq1) + looked + visits + laid_out
         )
 
-    def _partitions(self, state: _State) -> float:
+    def _partitions(self, state: _AssessedState) -> float:
         return state.stored / state.largest if state.largest else 1.0
 
 
-def _together(
+def _blended(
     before: Mapping[Pattern, float] | None, now: Mapping[Pattern, float], memory: float
 ) -> Mapping[Pattern, float]:
-    """The frequencies of now beside those of before, which have the weight `memory`."""
+    """The mean of the former frequencies, by weight `memory`, and of those now."""
     if not before or not memory:
         return now
     return {

@@ -24,7 +24,7 @@ from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import OptionError
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.routes.best_route import RouteSearch
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.start import from_tree
 from querymesh.optimize.strategy import name_of
 from querymesh.optimize.train.describe import (
@@ -127,13 +127,13 @@ def consider(
     mesh: Mesh, profile: Profile, overheads: Overheads, training: Training, policy: str = "mesh"
 ) -> Comparison:
     """What the running mesh costs against a cheap challenger, over all profiled tuples."""
-    best_route = route_search_for(profile, training)
+    route_search = route_search_for(profile, training)
     running = costs_us(profile, mesh.tree, mesh.routes, overheads)
     challenger = np.empty(profile.rows)
     halves = [np.arange(profile.rows)[k::2] for k in (0, 1)]
     for judged, fitted in (halves, halves[::-1]):
         seen, unseen = profile.take(fitted), profile.take(judged)
-        tree, routes = _cheapest(_challengers(mesh, seen, policy, best_route), seen, overheads)
+        tree, routes = _cheapest(_challengers(mesh, seen, policy, route_search), seen, overheads)
         challenger[judged] = costs_us(unseen, tree, routes, overheads)
     return _compare(running, challenger)
 
@@ -149,8 +149,8 @@ def better_mesh(
     rng = np.random.default_rng((training.seed, profile.rows))
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
-    best_route = route_search_for(profile, training)
-    candidates = list(_challengers(mesh, seen, policy, best_route))
+    route_search = route_search_for(profile, training)
+    candidates = list(_challengers(mesh, seen, policy, route_search))
     left_out: tuple[LeftOut, ...] = mesh.left_out
     search = ""
     if policy == "mesh":
@@ -166,7 +166,7 @@ def better_mesh(
         costs_us(unseen, tree, routes, overheads),
     )
     described = describe(
-        mesh.query, profile, tree, routes, best_single(profile, best_route), left_out, overheads
+        mesh.query, profile, tree, routes, best_single(profile, route_search), left_out, overheads
     )
     described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
     described = described.found(search)
@@ -182,15 +182,15 @@ def _cheapest(candidates: Iterable[Candidate], profile: Profile, overheads: Over
 
 
 def _challengers(
-    mesh: Mesh, profile: Profile, policy: str, best_route: RouteSearch
+    mesh: Mesh, profile: Profile, policy: str, route_search: RouteSearch
 ) -> Iterator[Candidate]:
     """The best single order; and the running classifier with the best route of each leaf."""
-    yield Leaf(0), (best_single(profile, best_route),)
+    yield Leaf(0), (best_single(profile, route_search),)
     if policy == "single" or isinstance(mesh.tree, Leaf):
         return
     ends = reach(profile, mesh.tree)
     of_leaf = [
-        best_single(profile.take(rows), best_route) if len(rows) else route
+        best_single(profile.take(rows), route_search) if len(rows) else route
         for rows, route in zip(ends, mesh.leaf_routes, strict=True)
     ]
     routes = tuple(dict.fromkeys(of_leaf))

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.errors import QueryMeshError, TrainingError
+from querymesh.errors import OptionError, QueryMeshError, TrainingError
 
 Costing = Callable[[Floats], Floats]
 """From points, one a row, to what each plan costs there, one a column."""
@@ -38,7 +38,10 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What changes, and between which values; a value beyond them counts as the nearer."""
+    """A figure that changes, and the values between which it does.
+
+    A value beyond them counts as the nearer one.
+    """
 
     name: str
     low: float
@@ -67,21 +70,21 @@ class Chart(Protocol):
 
     @property
     def regions(self) -> int:
-        """How many there are."""
+        """How many regions the chart has."""
 
     @property
     def held(self) -> int:
-        """How many are held in memory."""
+        """How many of its regions are held in memory."""
 
     @property
     def memory_bytes(self) -> int:
-        """What those take."""
+        """The bytes that the regions in memory take."""
 
     def look_up(self, point: Sequence[float]) -> Region:
         """The region that holds a point."""
 
     def centroid(self, region: Region) -> Floats:
-        """The point whose best plan the region has."""
+        """The middle of a region: the point at which its plan is the best."""
 
     def plans_at(self, points: Floats) -> Ints:
         """The plans of the regions that hold the points, one a row; nothing is remembered."""
@@ -108,9 +111,9 @@ def checked_point(dimensions: Sequence[Dimension], point: Sequence[float]) -> Fl
 
 
 def checked_count(what: str, count: int, least: int = 1) -> int:
-    """A whole number that is not too small."""
+    """The count, if it is a whole number and not below the least; an `OptionError` otherwise."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-        raise QueryMeshError(f"{what} must be a whole number from {least} on, not {count!r}")
+        raise OptionError(f"{what} must be a whole number from {least} on, not {count!r}")
     return int(count)
 
 
@@ -122,8 +125,12 @@ def fidelity(chart: Chart, costing: Costing, points: Floats) -> float:
     return float((chosen <= least + np.abs(least) * TOLERANCE).mean())
 
 
-class Choice(NamedTuple):
-    """The plan for a round; whether the region, or the plan, is another than a round before."""
+class RegionChoice(NamedTuple):
+    """The region chosen for a round.
+
+    `moved`, `switched`: whether the region, or its plan, is another than a round before. `outside`:
+    whether the estimates lay beyond the chart.
+    """
 
     region: Region
     moved: bool
@@ -149,7 +156,7 @@ class ChartReader:
         self.rounds = self.moves = self.switches = self.outside = self.judged = self.hits = 0
         self._last: Region | None = None
 
-    def choose(self, point: Sequence[float]) -> Choice:
+    def choose(self, point: Sequence[float]) -> RegionChoice:
         """The plan for the next round, from what is estimated for it (Algorithm 2, lines 1-3)."""
         region, last = self.chart.look_up(point), self._last
         moved = last is not None and region.key != last.key
@@ -163,7 +170,7 @@ class ChartReader:
         self.moves += moved
         self.switches += switched
         self.outside += outside
-        return Choice(region, moved, switched, outside)
+        return RegionChoice(region, moved, switched, outside)
 
     def judge(self, costs: Floats) -> bool:
         """Whether the plan last chosen was a hit, given what each plan costs as it came to be."""

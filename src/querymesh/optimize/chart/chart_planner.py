@@ -47,7 +47,7 @@ from querymesh.stats.round_estimates import RoundEstimates
 KEPT_STEPS = 1000
 
 
-class ChartStep(NamedTuple):
+class PathPoint(NamedTuple):
     """Where the estimates stood before a round, and what was chosen for it.
 
     `point` is in the λ-λ chart: the rates at which streams come to the joins. `rebuilt` is why the
@@ -74,16 +74,16 @@ class ChartPlanner(Drawn):
     def __init__(self, join: JoinQuery, charting: Charting | None = None) -> None:
         self.join = join
         self.charting = charting or Charting()
-        how = self.charting
+        settings = self.charting
         self.conditions = conditions_of(join)
-        self.observed = Observed(self.conditions, how.threshold, how.decay)
-        self.rates = RoundEstimates("arrival rate", None, how.rounds, how.decay)
+        self.observed = Observed(self.conditions, settings.threshold, settings.decay)
+        self.rates = RoundEstimates("arrival rate", None, settings.rounds, settings.decay)
         self.selected = [alias for alias in join.aliases if own_filters(join, alias)]
         self.selectivities = RoundEstimates(
-            "selectivity", dict.fromkeys(self.selected, 1.0), how.rounds, how.decay
+            "selectivity", dict.fromkeys(self.selected, 1.0), settings.rounds, settings.decay
         )
         self.rounds: QueryRounds | None = None
-        self.steps: deque[ChartStep] = deque(maxlen=KEPT_STEPS)
+        self.steps: deque[PathPoint] = deque(maxlen=KEPT_STEPS)
         self.buffered: Mapping[str, Waiting] = {}
         self.outside = self.built = self.seen = 0
         self.results = 0
@@ -95,7 +95,7 @@ class ChartPlanner(Drawn):
         self._lock = threading.RLock()
 
     def observe(self, shown: Round) -> Decision | None:
-        """Take in a round; the orders from now on, or None while they stay as they are."""
+        """Learn from a round; the orders for the next ones, or None if they stay as they are."""
         with self._lock:
             return self._observe(shown)
 
@@ -141,7 +141,7 @@ class ChartPlanner(Drawn):
         return rates, shares
 
     def _up_to_date(self, changed: list[Pair]) -> str:
-        """Build charts where there are none, or none that fit; why, if so."""
+        """Build the charts if there are none, or none that fit; returns why, "" if they stay."""
         if self.rounds is None:
             self.rounds = QueryRounds(
                 self._charted(), self.rates, self.selectivities, orders_alone=True
@@ -169,7 +169,7 @@ class ChartPlanner(Drawn):
         self._notice_misfit(point)
         switched = before is not None and chosen.order != before.order
         moved = rounds.moves > moves
-        self.steps.append(ChartStep(number, point, chosen.order, moved, switched, rebuilt))
+        self.steps.append(PathPoint(number, point, chosen.order, moved, switched, rebuilt))
         orders = probe_orders(self.join, chosen.order, self.observed.fan_out)
         if orders == self.orders:
             return None
@@ -198,7 +198,7 @@ class ChartPlanner(Drawn):
 
     def _charted(self) -> ChartedQuery:
         """The query with all that the rounds so far have shown, to be charted."""
-        how = self.charting
+        settings = self.charting
         shape = shape_of(
             self.join, self.conditions, self.observed.selection_tpr, self.observed.pair_tpr
         )
@@ -208,11 +208,11 @@ class ChartPlanner(Drawn):
             self.window_s,
             self._ranges(),
             self.observed.selectivities(self._spans(self.window_s)),
-            weights=how.w,
-            k=how.k,
-            adaptive=how.adaptive,
-            most_regions=how.most_regions,
-            model=MODELS[how.model],
+            weights=settings.w,
+            k=settings.k,
+            adaptive=settings.adaptive,
+            most_regions=settings.most_regions,
+            model=MODELS[settings.model],
         )
 
     def _ranges(self) -> dict[str, Range]:
@@ -257,7 +257,7 @@ class ChartPlanner(Drawn):
 
     @staticmethod
     def plan_text(order: Order) -> str:
-        """A join order for people.
+        """A join order as text.
 
         >>> ChartPlanner.plan_text(("a", "b", "c"))
         '(a ⋈ b) ⋈ c'

@@ -16,7 +16,7 @@ from querymesh.cost.utility import (
     plan_costs,
     sustained_costs,
 )
-from querymesh.errors import QueryMeshError, did_you_mean
+from querymesh.errors import OptionError, did_you_mean
 from querymesh.optimize.chart.chart import MOST_REGIONS, checked_count
 from querymesh.stats.histogram import DEFAULT_THRESHOLD
 from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS, RoundMean
@@ -69,27 +69,27 @@ class Charting:
             checked_count(f"Charting: {name}", getattr(self, name))
         RoundMean(self.rounds, self.decay)
         if self.model not in MODELS:
-            raise QueryMeshError(
+            raise OptionError(
                 f"Charting(model={self.model!r}): {did_you_mean(str(self.model), MODELS)}"
             )
         if not (math.isfinite(self.threshold) and self.threshold >= 0):
-            raise QueryMeshError(
+            raise OptionError(
                 f"Charting(threshold={self.threshold}): give a finite number from 0 on"
             )
         if not (math.isfinite(self.head_room) and self.head_room > 1):
-            raise QueryMeshError(
+            raise OptionError(
                 f"Charting(head_room={self.head_room}): a chart must reach further than what was "
                 "seen, so give more than 1"
             )
 
     @property
     def w(self) -> Weights:
-        """The weights, checked."""
+        """The weights as `Weights`, however they were given."""
         return checked_weights(self.weights)
 
 
 def checked_weights(given: object) -> Weights:
-    """Weights from two numbers.
+    """Weights from `Weights` or two numbers.
 
     >>> checked_weights((0.4, 0.6))
     Weights(rate=0.4, memory=0.6)
@@ -98,7 +98,7 @@ def checked_weights(given: object) -> Weights:
         return given
     two = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
     if len(two) != 2 or not all(isinstance(w, Real) and not isinstance(w, bool) for w in two):
-        raise QueryMeshError(
+        raise OptionError(
             "weights are two numbers, what a high output rate and what little memory are worth, "
             f"{EXAMPLE}, not {given!r}"
         )
@@ -112,8 +112,9 @@ def weights_from(text: str) -> Weights:
     Weights(rate=0.4, memory=0.6)
     """
     try:
-        return checked_weights([float(part) for part in text.split(",")])
+        numbers = [float(part) for part in text.split(",")]
     except ValueError as problem:
-        raise QueryMeshError(
+        raise OptionError(
             f"weights are two numbers with a comma between them, as 0.4,0.6, not {text!r}"
         ) from problem
+    return checked_weights(numbers)

@@ -33,9 +33,10 @@ class Turn(NamedTuple):
 
 @dataclass
 class Served:
-    """What a query has had so far, and since when, and which turn, it waits again.
+    """How often and how long a query was served, and how long it waited.
 
-    `longest_turns` is the most turns of others that it waited for.
+    - `longest_s`, `longest_turns`: the longest wait, in seconds and in turns of other queries
+    - `ready_s`, `ready_turn`: since when it waits for its next turn
     """
 
     rounds: int = 0
@@ -69,7 +70,7 @@ class FairRounds:
         return tuple(self._queue)
 
     def served(self, query: str) -> Served:
-        """What a registered query has had."""
+        """How often and how long a registered query was served."""
         self._check(query)
         return self._served[query]
 
@@ -81,7 +82,7 @@ class FairRounds:
         self._queue.append(query)
 
     def remove(self, query: str) -> Served:
-        """Take a query out of the queue; what it has had."""
+        """Take a query out of the queue; returns how often and how long it was served."""
         self._check(query)
         self._queue.remove(query)
         return self._served.pop(query)
@@ -115,7 +116,7 @@ class FairRounds:
         return Turn(query, served.rounds, started_s, waited_s, took_s)
 
     def turns(self, serve: Callable[[str], float], count: int) -> Iterator[Turn]:
-        """So many turns, as long as queries are registered."""
+        """Take `count` turns, or fewer if no query is registered any more."""
         for _ in range(count):
             if not self._queue:
                 return

@@ -27,7 +27,7 @@ from itertools import product
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.errors import QueryMeshError
+from querymesh.errors import OptionError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
     Costing,
@@ -46,7 +46,12 @@ _TOGETHER = 1 << 14
 
 
 class AdaptiveChart:
-    """A tree of halvings: an inner node has a dimension, a threshold and two children."""
+    """A chart as a tree of halvings: an inner node has a dimension, a threshold and two children.
+
+    - `finest`: partitions of a dimension where plans differ; rounded up to a power of two
+    - `coarsest`: partitions of a dimension everywhere
+    - `most_regions`: at so many regions halving stops
+    """
 
     def __init__(
         self,
@@ -58,7 +63,7 @@ class AdaptiveChart:
     ) -> None:
         count = len(dimensions)
         if not 1 <= count <= MOST_DIMENSIONS:
-            raise QueryMeshError(
+            raise OptionError(
                 f"a chart that is split along borders has 1 to {MOST_DIMENSIONS} dimensions, not "
                 f"{count}: use regular_chart"
             )
@@ -78,7 +83,7 @@ class AdaptiveChart:
 
     @property
     def regions(self) -> int:
-        """Leaves of the tree."""
+        """How many regions there are: the leaves of the tree."""
         return (len(self._plan) + 1) // 2
 
     @property
@@ -88,7 +93,7 @@ class AdaptiveChart:
 
     @property
     def memory_bytes(self) -> int:
-        """What the tree takes."""
+        """The bytes that the tree takes."""
         return sum(
             each.nbytes
             for each in (self._axis, self._threshold, self._child, self._plan, self._centroid)
@@ -108,7 +113,7 @@ class AdaptiveChart:
         return np.asarray(self._plan[self._leaves(points)], np.int64)
 
     def _leaves(self, points: Floats) -> Ints:
-        """From the root down, all points a step at a time."""
+        """The leaf that holds each point: all points go down the tree together."""
         places = (points - self._low) / self._size
         node = np.zeros(len(points), np.int64)
         inner = np.flatnonzero(self._axis[node] >= 0)

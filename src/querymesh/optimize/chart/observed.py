@@ -58,7 +58,7 @@ class PairSelectivity:
     shares: dict[str, float] = field(default_factory=dict)
 
     def see(self, found: float, pairs: float, asked: float, seconds: float) -> None:
-        """What a round has shown; nothing, if nobody asked."""
+        """Count what a round has shown; nothing is counted if no tuple probed."""
         if asked <= 0:
             return
         kept = math.exp(-self.decay)
@@ -147,7 +147,7 @@ class Observed:
         self._values: dict[tuple[str, int], Ints] = {}
 
     def see(self, shown: Round) -> None:
-        """Take in a round."""
+        """Count what a round has shown of every pair of streams."""
         kept = math.exp(-self._decay)
         for (source, relation), met in shown.met.items():
             before = self._looked_up.get((source, relation), (0.0, 0.0))
@@ -173,7 +173,7 @@ class Observed:
             self._values[place] = np.concatenate((before_values, values))[-KEPT_VALUES:]
 
     def estimate_anew(self) -> list[Pair]:
-        """The pairs whose selectivity is another than before."""
+        """Estimate the selectivities that are off; returns the pairs whose estimate has changed."""
         return [pair for pair, each in self.pairs.items() if each.estimate_anew(self._values)]
 
     @property

@@ -52,7 +52,7 @@ _SEARCHED_POINTS = 64
 """Where join orders are searched for, if there are too many to try all."""
 
 
-class Chosen(NamedTuple):
+class ChosenPlan(NamedTuple):
     """A whole plan by its parts: the order of the streams, and which of its plans each one has."""
 
     order: Order
@@ -147,7 +147,7 @@ class ChartedQuery:
         """What each order costs if streams come to the joins at these rates, a column a stream."""
         return self._join_costs(self.orders, rates)
 
-    def best(self, rates: Mapping[str, float], selectivities: Mapping[str, float]) -> Chosen:
+    def best(self, rates: Mapping[str, float], selectivities: Mapping[str, float]) -> ChosenPlan:
         """The best plan at a point itself, by costing all: what a chart saves, and is judged by."""
         of_streams = [
             int(best_plans(self.stream_costs(each, selectivities.get(each, 1.0), rates[each]))[0])
@@ -155,10 +155,10 @@ class ChartedQuery:
         ]
         at_joins = np.array([self.input_rates(rates, selectivities)])
         order = self.orders[int(best_plans(self.join_costs(at_joins))[0])]
-        return Chosen(order, tuple(of_streams))
+        return ChosenPlan(order, tuple(of_streams))
 
-    def plan(self, chosen: Chosen) -> PlanTree:
-        """The tree of a choice."""
+    def plan(self, chosen: ChosenPlan) -> PlanTree:
+        """The plan tree of a choice."""
         return whole_plan(
             self.shape, chosen.order, dict(zip(self.shape.streams, chosen.streams, strict=True))
         )

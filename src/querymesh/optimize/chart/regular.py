@@ -54,7 +54,7 @@ class _Regular:
 
     @property
     def regions(self) -> int:
-        """k^l."""
+        """k^l: k partitions of each of l dimensions."""
         return int(self.k ** len(self.dimensions))
 
     def centroid(self, region: Region) -> Floats:
@@ -92,7 +92,7 @@ class DenseChart(_Regular):
 
     @property
     def memory_bytes(self) -> int:
-        """What the plans' numbers take."""
+        """The bytes that the numbers of all regions' plans take."""
         return int(self._plans.nbytes)
 
     def look_up(self, point: Sequence[float]) -> Region:
@@ -118,12 +118,12 @@ class SparseChart(_Regular):
 
     @property
     def held(self) -> int:
-        """Regions visited and not forgotten."""
+        """How many regions were visited and are not forgotten."""
         return len(self._plans)
 
     @property
     def memory_bytes(self) -> int:
-        """What the regions held take, at most."""
+        """The bytes that the regions held take, at most."""
         return self.held * _BYTES_OF_A_VISITED_REGION
 
     def look_up(self, point: Sequence[float]) -> Region:

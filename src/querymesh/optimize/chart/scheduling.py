@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from querymesh.errors import TrainingError
-from querymesh.optimize.chart.chart import ChartReader, Choice
-from querymesh.optimize.chart.query_charts import ChartedQuery, Chosen
+from querymesh.optimize.chart.chart import ChartReader, RegionChoice
+from querymesh.optimize.chart.query_charts import ChartedQuery, ChosenPlan
 from querymesh.stats.round_estimates import RoundEstimates
 
 
@@ -39,16 +39,16 @@ class QueryRounds:
         self.query = query
         self.rates, self.selectivities = rates, selectivities
         self.rounds = self.moves = self.switches = self.judged = self.hits = self.rebuilt = 0
-        self.chosen: Chosen | None = None
+        self.chosen: ChosenPlan | None = None
         self._readers = {name: ChartReader(chart) for name, chart in query.stream_charts.items()}
         self._joins = ChartReader(query.join_chart) if query.join_chart else None
 
-    def begin(self) -> Chosen:
+    def begin(self) -> ChosenPlan:
         """The plan for the next round (lines 1-4)."""
         query = self.query
         rates = {stream: self.rates[stream] for stream in query.shape.streams}
         selectivities = {stream: self.selectivities[stream] for stream in query.selected}
-        choices: list[Choice] = []
+        choices: list[RegionChoice] = []
         of_streams = [0] * len(query.shape.streams)
         for place, stream in enumerate(query.shape.streams):
             if stream in self._readers:
@@ -61,14 +61,14 @@ class QueryRounds:
         if self._joins:
             choices.append(self._joins.choose(query.input_rates(rates, selectivities)))
             order = query.orders[choices[-1].plan]
-        chosen = Chosen(order, tuple(of_streams))
+        chosen = ChosenPlan(order, tuple(of_streams))
         self.rounds += 1
         self.moves += any(choice.moved for choice in choices)
         self.switches += self.chosen is not None and self._differ(chosen, self.chosen)
         self.chosen = chosen
         return chosen
 
-    def _differ(self, one: Chosen, other: Chosen) -> bool:
+    def _differ(self, one: ChosenPlan, other: ChosenPlan) -> bool:
         return one.order != other.order if self.orders_alone else one != other
 
     def end(

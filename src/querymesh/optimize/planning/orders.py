@@ -9,7 +9,7 @@ conditions come as `own_order.py` says, else as written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from querymesh.errors import QueryError, did_you_mean
@@ -40,37 +40,25 @@ def route_for(view: BoundQuery, order: Iterable[str], own: Sequence[int] = ()) -
     after = view.precedence
     others = [*own, *(k for k in written_route(after) if k not in {*probes.values(), *own})]
     route: list[int] = []
-    for relation in _allowed(wanted, probes, after, others, route):
+    while wanted:
+        _append_ready(others, after, route)
+        relation = next(r for r in wanted if after[probes[r] - 1] <= {*route})
+        wanted.remove(relation)
         route.append(probes[relation])
-    _place(others, after, route)
+    _append_ready(others, after, route)
     return tuple(route)
 
 
-def _allowed(
-    wanted: list[str],
-    probes: dict[str, int],
-    after: tuple[frozenset[int], ...],
-    others: list[int],
-    route: list[int],
-) -> Iterator[str]:
-    """The relations in an order in which each can be probed; what is not a probe goes before."""
-    while wanted:
-        _place(others, after, route)
-        ready = [r for r in wanted if after[probes[r] - 1] <= {*route}]
-        wanted.remove(ready[0])
-        yield ready[0]
-
-
-def _place(others: list[int], after: tuple[frozenset[int], ...], route: list[int]) -> None:
-    """Put whatever can be asked by now onto the route, one after the other."""
-    placed = True
-    while placed:
-        placed = False
+def _append_ready(others: list[int], after: tuple[frozenset[int], ...], route: list[int]) -> None:
+    """Move to the route whatever can be asked by now, also because of what was just moved."""
+    moved = True
+    while moved:
+        moved = False
         for index in list(others):
             if after[index - 1] <= {*route}:
                 others.remove(index)
                 route.append(index)
-                placed = True
+                moved = True
 
 
 def order_of(view: BoundQuery, route: Route) -> tuple[str, ...]:

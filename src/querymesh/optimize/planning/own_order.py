@@ -1,6 +1,6 @@
 """The order of a stream's own conditions, where a planner orders only the probes.
 
-By falling rank, (1 - share that passes) / cost, as `best_route.rank` has it, on decayed counts of
+By falling rank, (1 - share that passes) / cost, as `routes/rank.py` has it, on decayed counts of
 what rounds profiled: a profile asks every condition about every tuple, so the share of one does not
 depend on which came before it. Conditions that must come after others do.
 

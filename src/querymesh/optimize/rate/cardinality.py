@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from querymesh.cost.plan_tree import Aggregate, Join, PlanTree, Project, Select, Source
+from querymesh.cost.plan_tree import Join, PlanTree, Source
 
 
 class Handled(NamedTuple):
-    """What a tree gives out, how wide it is, and what handling everything took."""
+    """The rows that a plan gives out in the end, their width, and the cost of making them."""
 
     rows: float
     row_bytes: float
@@ -32,14 +32,10 @@ def cardinality_cost(tree: PlanTree, byte_s: float = 0.0) -> float:
 
 
 def handled(tree: PlanTree, byte_s: float = 0.0) -> Handled:
-    """The sum of `cardinality_cost`, with what comes out."""
+    """The rows, their width and the cost of a plan; see `cardinality_cost`."""
     match tree:
         case Source():
             return Handled(tree.size, tree.row_bytes, 0.0)
-        case Select() | Project() | Aggregate():
-            rows, row_bytes, before_s = handled(tree.child, byte_s)
-            paid_s = _product(rows, tree.cost_s + row_bytes * byte_s)
-            return Handled(_product(rows, tree.passes), row_bytes, before_s + paid_s)
         case Join(left, right):
             first, second = handled(left, byte_s), handled(right, byte_s)
             pairs = _product(first.rows, second.rows)
@@ -48,6 +44,10 @@ def handled(tree: PlanTree, byte_s: float = 0.0) -> Handled:
                 paid_s += side.cost_s + _product(side.rows, row_s + side.row_bytes * byte_s)
             row_bytes = first.row_bytes + second.row_bytes
             return Handled(_product(pairs, tree.passes), row_bytes, paid_s)
+        case _:
+            rows, row_bytes, before_s = handled(tree.child, byte_s)
+            paid_s = _product(rows, tree.cost_s + row_bytes * byte_s)
+            return Handled(_product(rows, tree.passes), row_bytes, before_s + paid_s)
 
 
 def expected_total(tree: PlanTree) -> float:

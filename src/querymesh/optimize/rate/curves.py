@@ -32,17 +32,7 @@ from typing import Literal
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.cost.plan_tree import (
-    Aggregate,
-    Join,
-    PlanTree,
-    Project,
-    Select,
-    Source,
-    inputs_of,
-    sources_of,
-    window_of,
-)
+from querymesh.cost.plan_tree import Join, PlanTree, Source, inputs_of, sources_of, window_of
 from querymesh.errors import QueryError
 
 Reading = Literal["queue", "mean", "printed"]
@@ -72,7 +62,7 @@ class Curve:
 
     @property
     def total(self) -> float:
-        """How many results there will ever be."""
+        """How many results there are in the end; infinitely many if the curve does not end."""
         return float(self.made[-1]) if self.ends else math.inf
 
     def outputs(self, time_s: float) -> float:
@@ -85,7 +75,7 @@ class Curve:
         return float(np.interp(time_s, self.times_s, self.made))
 
     def time_of(self, results: float) -> float:
-        """When there are so many results first."""
+        """The first time, in seconds, at which there are so many results."""
         # On a flat tail the last digit of a total can be made long after all others.
         after = int(np.searchsorted(self.made, results * (1 - _ROUNDING)))
         if after == len(self.made):
@@ -163,7 +153,10 @@ def crossings(first: Curve, second: Curve) -> list[tuple[float, float]]:
 
 
 def settled_s(tree: PlanTree) -> float:
-    """A time at which all has come and all work is done, if none is done beside other."""
+    """A time by which all rows have come and are handled, even if operators never work in parallel.
+
+    Infinite if a stream has no end.
+    """
     ends_s = max(source.end_s for source in sources_of(tree))
     return ends_s + _work_and_rows(tree)[0] if ends_s < math.inf else ends_s
 
@@ -173,13 +166,13 @@ def _work_and_rows(tree: PlanTree) -> tuple[float, float]:
     match tree:
         case Source():
             return 0.0, tree.size
-        case Select() | Project() | Aggregate():
-            work_s, rows = _work_and_rows(tree.child)
-            return work_s + rows * tree.cost_s, rows * tree.passes
         case Join():
             (left_s, lefts), (right_s, rights) = map(_work_and_rows, inputs_of(tree))
             work_s = tree.costs.work_s(lefts, rights, lefts * rights)
             return left_s + right_s + work_s, tree.passes * lefts * rights
+        case _:
+            work_s, rows = _work_and_rows(tree.child)
+            return work_s + rows * tree.cost_s, rows * tree.passes
 
 
 def _times(tree: PlanTree, until_s: float) -> Floats:
@@ -205,7 +198,7 @@ def _in_proportion(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
 
 
 def _in_order(possible: Floats, work_s: Floats, times_s: Floats) -> Floats:
-    """What came first is made first."""
+    """The outputs of a queue: rows are handled one after the other, in the order they came."""
     behind_s = work_s - times_s
     least_s = np.minimum.accumulate(behind_s)
     # Where nothing waits, all that can be made is made, to the last digit. The time of the work
@@ -221,22 +214,22 @@ def _made(tree: PlanTree, times_s: Floats, handled: _Handled) -> Floats:
         case Source():
             # At its end a stream has all its rows: rate · (size / rate) may lack the last digit.
             return np.where(times_s < tree.end_s, tree.rows_a_second * times_s, tree.size)
-        case Select() | Project() | Aggregate():
-            rows = _made(tree.child, times_s, handled)
-            return handled(tree.passes * rows, tree.cost_s * rows, times_s)
         case Join(left, right):
             lefts, rights = _made(left, times_s, handled), _made(right, times_s, handled)
-            met = np.diff(lefts) * _held(rights, window_of(right), times_s)
-            met += np.diff(rights) * _held(lefts, window_of(left), times_s)
+            met = np.diff(lefts) * _rows_in_window(rights, window_of(right), times_s)
+            met += np.diff(rights) * _rows_in_window(lefts, window_of(left), times_s)
             pairs = np.concatenate(([0.0], np.cumsum(met)))
             work_s = tree.costs.work_s(lefts, rights, pairs)
             return handled(tree.passes * pairs, work_s, times_s)
+        case _:
+            rows = _made(tree.child, times_s, handled)
+            return handled(tree.passes * rows, tree.cost_s * rows, times_s)
 
 
-def _held(rows: Floats, window_s: float, times_s: Floats) -> Floats:
-    """What a side holds between one time and the next, of what came within its window."""
-    held = rows - np.interp(times_s - window_s, times_s, rows) if window_s < math.inf else rows
-    return (held[1:] + held[:-1]) / 2
+def _rows_in_window(rows: Floats, window_s: float, times_s: Floats) -> Floats:
+    """The mean rows that a join keeps of one input between one time and the next."""
+    kept = rows - np.interp(times_s - window_s, times_s, rows) if window_s < math.inf else rows
+    return (kept[1:] + kept[:-1]) / 2
 
 
 def _integral(rate: Floats, times_s: Floats) -> Floats:

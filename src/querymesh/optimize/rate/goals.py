@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from querymesh.cost.plan_tree import PlanTree, plan_text, sources_of
-from querymesh.errors import QueryError, did_you_mean
+from querymesh.errors import OptionError, QueryError, did_you_mean
 from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.curves import Reading, predicted, predicted_until
 from querymesh.optimize.rate.heuristics import is_on_time, load, rate_estimate, time_estimate
@@ -19,24 +19,24 @@ from querymesh.optimize.rate.stream_query import RateQuery
 
 @dataclass(frozen=True)
 class MostBy:
-    """The most results by a time."""
+    """As many results as possible by a time, `time_s` seconds after the query starts."""
 
     time_s: float
 
     def __post_init__(self) -> None:
         if not 0 < self.time_s < math.inf:
-            raise QueryError(f"most results by {self.time_s} s: write a time above 0")
+            raise OptionError(f"most results by {self.time_s} s: write a time above 0")
 
 
 @dataclass(frozen=True)
 class First:
-    """So many results as soon as possible."""
+    """The first `results` results as soon as possible."""
 
     results: float
 
     def __post_init__(self) -> None:
         if not 0 < self.results < math.inf:
-            raise QueryError(f"the first {self.results} results: write a number above 0")
+            raise OptionError(f"the first {self.results} results: write a number above 0")
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def goal_from(text: str) -> Goal:
     """
     found = _GOAL.fullmatch(text.strip().lower())
     if found is None:
-        raise QueryError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
+        raise OptionError(f"a goal is 'most by 60s', 'first 1000' or 'last', not {text!r}")
     if (seconds := found["seconds"]) is not None:
         return MostBy(float(seconds))
     return Last() if found["results"] is None else First(float(found["results"]))
 
 
 def goal_text(goal: Goal) -> str:
-    """The goal for people."""
+    """The goal as text; `goal_from` reads it back."""
     match goal:
         case MostBy(time_s):
             return f"most by {time_s:g}s"
@@ -80,8 +80,8 @@ _GOAL = re.compile(
 SAME = 1e-3
 """Plans whose predictions differ by less than this part are as good as each other."""
 
-_SOME_S = 60.0
-"""A time to begin with, where the goal has none."""
+_START_S = 60.0
+"""The period for which a first plan is chosen where the goal has no time, in seconds."""
 
 _ROUNDING = 1e-9
 """The part by which a number of results may be larger than all there are."""
@@ -94,8 +94,12 @@ class Ranked(NamedTuple):
     value: float
 
 
-class Choice(NamedTuple):
-    """A plan, the prediction for it, how it was chosen and of how many."""
+class TreeChoice(NamedTuple):
+    """The plan chosen for a goal.
+
+    `value` is what `achieved` predicts for it, `way` one of `WAYS`, `among` the number of plans
+    that it was chosen from.
+    """
 
     tree: PlanTree
     value: float
@@ -125,7 +129,7 @@ def achieved(tree: PlanTree, goal: Goal, reading: Reading = "queue") -> float:
 
 
 def check_reachable(tree: PlanTree, goal: Goal) -> None:
-    """An error if no plan of the query can do it, windows aside."""
+    """Raise if no plan of the query can reach the goal, even without windows."""
     total = expected_total(tree)
     if isinstance(goal, First) and goal.results > total * (1 + _ROUNDING):
         raise QueryError(
@@ -153,7 +157,7 @@ def choose(
     way: str = "exact",
     space: Space | None = None,
     reading: Reading = "queue",
-) -> Choice:
+) -> TreeChoice:
     """The plan for a goal.
 
     `exact` integrates every plan (eq. 3); of those that do equally well, as all do that are never
@@ -162,16 +166,16 @@ def choose(
     takes the plan whose latest part is the earliest, and is for the first results or all of them.
     """
     if way not in WAYS:
-        raise QueryError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
+        raise OptionError(f"no way to choose is called {way!r}; {did_you_mean(way, WAYS)}")
     tree = WAYS[way](query, goal, space or Space(), reading)
     value = achieved(tree, goal, reading)
     if value == math.inf:
         raise QueryError(unreachable(tree, goal))
-    return Choice(tree, value, way, count_plans(query, space))
+    return TreeChoice(tree, value, way, count_plans(query, space))
 
 
 def unreachable(tree: PlanTree, goal: Goal) -> str:
-    """What to say of a plan that windows keep from its goal."""
+    """The text of the error for a plan whose windows are too short for the goal."""
     assert isinstance(goal, First), "the others are reached, or refused before"
     most = float(predicted_until(tree, goal.results).made[-1])
     return (
@@ -197,7 +201,7 @@ def on_time_plan(
     if isinstance(goal, MostBy):
         tree, by_s = least(goal.time_s), goal.time_s
     else:
-        value = achieved(least(_SOME_S), goal, reading)
+        value = achieved(least(_START_S), goal, reading)
         if value == math.inf:
             return None
         by_s = period_s(goal, value)
@@ -216,13 +220,13 @@ def _least_work(best_first: Sequence[Ranked], goal: Goal) -> PlanTree:
 
 
 def period_s(goal: Goal, value: float) -> float:
-    """The time that a goal is about: given, or when it is reached."""
+    """The seconds that a goal is about: those given, or those until it is reached."""
     return goal.time_s if isinstance(goal, MostBy) else max(value, 1e-9)
 
 
 def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if not isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local rate maximization is for the most results by a time: choose 'local time' for "
             "the first results or all of them"
         )
@@ -237,7 +241,7 @@ def _local_rate(query: RateQuery, goal: Goal, space: Space, reading: Reading) ->
 
 def _local_time(query: RateQuery, goal: Goal, space: Space, reading: Reading) -> PlanTree:
     if isinstance(goal, MostBy):
-        raise QueryError(
+        raise OptionError(
             "local time minimization is for the first results or all of them: choose 'local rate' "
             "for the most results by a time"
         )

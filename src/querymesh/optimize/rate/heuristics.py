@@ -6,17 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from querymesh.cost.plan_tree import (
-    Aggregate,
-    Join,
-    PlanTree,
-    Project,
-    Select,
-    Source,
-    inputs_of,
-    sources_of,
-    window_of,
-)
+from querymesh.cost.plan_tree import Join, PlanTree, Source, inputs_of, sources_of, window_of
 from querymesh.cost.rates import join_rate, selection_rate
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.cardinality import expected_total
@@ -71,13 +61,10 @@ def is_on_time(tree: PlanTree, by_s: float) -> bool:
 
 
 def _loaded(tree: PlanTree, by_s: float, rate_of: Callable[[Source], float]) -> tuple[float, Load]:
-    """The rate of a tree at a time, and its load."""
+    """The rate at which a plan gives out rows when `by_s` seconds have passed, and its load."""
     match tree:
         case Source():
             return rate_of(tree), Load(0.0, 0.0, 0.0)
-        case Select() | Project() | Aggregate():
-            rate, below = _loaded(tree.child, by_s, rate_of)
-            return tree.passes * rate, _plus(below, tree.cost_s * rate, 0.0)
         case Join(left, right):
             (first, one), (second, other) = (_loaded(s, by_s, rate_of) for s in (left, right))
             lefts = first * min(by_s, window_of(left))
@@ -86,6 +73,9 @@ def _loaded(tree: PlanTree, by_s: float, rate_of: Callable[[Source], float]) -> 
             below = Load(one.total + other.total, one.joins + other.joins, max(one[2], other[2]))
             rate = tree.passes * (first * rights + second * lefts)
             return rate, _plus(below, work, work)
+        case _:
+            rate, below = _loaded(tree.child, by_s, rate_of)
+            return tree.passes * rate, _plus(below, tree.cost_s * rate, 0.0)
 
 
 def _plus(below: Load, work: float, of_join: float) -> Load:
@@ -123,12 +113,12 @@ def _estimate(tree: PlanTree, by_s: float, rate: Callable[[Source], float]) -> f
     match tree:
         case Source():
             return rate(tree)
-        case Select() | Project() | Aggregate():
-            return selection_rate(_estimate(tree.child, by_s, rate), tree.passes, tree.cost_s)
         case Join(left, right):
             inputs = _estimate(left, by_s, rate), _estimate(right, by_s, rate)
             windows_s = window_of(left), window_of(right)
             return join_rate(*inputs, tree.passes, by_s / 2, tree.costs, windows_s)
+        case _:
+            return selection_rate(_estimate(tree.child, by_s, rate), tree.passes, tree.cost_s)
 
 
 def _needs(tree: PlanTree, rows: float, brings: Callable[[PlanTree], float]) -> Iterator[Need]:
@@ -147,20 +137,20 @@ def _endless(tree: PlanTree, by_s: float) -> float:
 
 
 def _brought(tree: PlanTree, until_s: float) -> float:
-    """What a tree can give out of what has come by a time."""
+    """The rows that a plan can make of what has come by a time."""
     match tree:
         case Source():
             return (
                 tree.size if until_s == math.inf else min(tree.size, tree.rows_a_second * until_s)
             )
-        case Select() | Project() | Aggregate():
-            return tree.passes * _brought(tree.child, until_s)
         case Join(left, right):
             return tree.passes * _brought(left, until_s) * _brought(right, until_s)
+        case _:
+            return tree.passes * _brought(tree.child, until_s)
 
 
 def _enough_s(tree: PlanTree, results: float) -> float:
-    """From when on enough has come for so many results; without an end if all streams end."""
+    """The time by which enough has come for so many results; infinite if all streams end."""
     total = expected_total(tree)
     if results > total * (1 + 1e-9):
         raise QueryError(

@@ -1,12 +1,12 @@
 """All plans of a query over streams, by dynamic programming over connected subsets (RBO § 4.2.1).
 
-A state is a set of streams that the join graph connects, and the set of selections and projections
-that are done. Its plans come from smaller states: a selection or projection on top of a plan that
-lacks it, or a join of two states that share nothing::
+A part of the query is a set of streams that the join graph connects, and the set of selections and
+projections that are done. Its plans come from smaller parts: a selection or projection on top of a
+plan that lacks it, or a join of two parts that share nothing::
 
     {A B C | σ}   =   σ on {A B C |}   +   {A B | σ} ⋈ {C |}   +   {A B |} ⋈ {C | σ}   +   …
 
-`plans` keeps all of a state, `best_plan` only the best, `count_plans` how many there are.
+`plans` keeps all of a part, `best_plan` only the best, `count_plans` how many there are.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ MOST_PLANS = 100_000
 class Space:
     """Which plans are looked at.
 
-    `shape`: linear plans join one stream at a time. `placing`: selections and projections directly
-    on their streams, or anywhere above. `products`: whether what no predicate joins may be joined.
+    - `shape`: "linear" plans join one stream at a time, "bushy" ones also join results of joins
+    - `placing`: "pushed" puts selections and projections directly on their streams, "anywhere" also
+      above joins
+    - `products`: whether streams may be joined that no predicate joins
     """
 
     shape: Literal["bushy", "linear"] = "bushy"
@@ -37,19 +39,19 @@ class Space:
     products: bool = False
 
 
-class _State(NamedTuple):
-    """Sets of streams and of steps, as bits."""
+class _Part(NamedTuple):
+    """A part of a query: its streams and the steps that are done, as sets of bits."""
 
     streams: int
     steps: int
 
 
-class _Ways(NamedTuple):
-    """How a state comes about: as a stream itself, by a last step, by a last join."""
+class _Origins(NamedTuple):
+    """How a part comes about: as a stream itself, by a last step, by a last join."""
 
     stream: Source | None
-    stepped: list[tuple[Selection | Projection, _State]]
-    joined: list[tuple[_State, _State]]
+    stepped: list[tuple[Selection | Projection, _Part]]
+    joined: list[tuple[_Part, _Part]]
 
 
 def plans(query: RateQuery, space: Space | None = None) -> tuple[PlanTree, ...]:
@@ -65,9 +67,9 @@ def plans(query: RateQuery, space: Space | None = None) -> tuple[PlanTree, ...]:
         return tuple(
             plan_of(query, join_shape(tree)) for tree in plans(replace(query, steps=()), space)
         )
-    table: dict[_State, list[PlanTree]] = {}
-    for state, ways in _states(query, space):
-        table[state] = [*_trees(query, ways, table)]
+    table: dict[_Part, list[PlanTree]] = {}
+    for part, origins in _parts(query, space):
+        table[part] = [*_trees(query, origins, table)]
     return tuple(table[_whole(query)])
 
 
@@ -82,20 +84,20 @@ def best_plan(
     estimate: Callable[[PlanTree], float | tuple[float, ...]],
     space: Space | None = None,
 ) -> PlanTree:
-    """The plan of the highest estimate if only the best plan of each state goes on.
+    """The plan of the highest estimate if only the best plan of each part goes on.
 
     It is the best of all where a higher estimate of a part never lowers that of the whole, as with
     the rates of eq. 2; otherwise it is a good one.
     """
     space = space or Space()
     simple = _is_simple(query, space)
-    table: dict[_State, list[PlanTree]] = {}
+    table: dict[_Part, list[PlanTree]] = {}
     bare = replace(query, steps=()) if simple else query
-    for state, ways in _states(bare, space):
-        if simple and ways.stream is not None:
-            table[state] = [plan_of(query, ways.stream.name)]
+    for part, origins in _parts(bare, space):
+        if simple and origins.stream is not None:
+            table[part] = [plan_of(query, origins.stream.name)]
             continue
-        table[state] = [max(_trees(query, ways, table), key=estimate)]
+        table[part] = [max(_trees(query, origins, table), key=estimate)]
     return table[_whole(bare)][0]
 
 
@@ -122,29 +124,29 @@ def count_plans(query: RateQuery, space: Space | None = None) -> int:
     space = space or Space()
     if _is_simple(query, space):
         query = replace(query, steps=())
-    count: dict[_State, int] = {}
-    for state, ways in _states(query, space):
-        count[state] = (
-            (ways.stream is not None)
-            + sum(count[before] for _, before in ways.stepped)
-            + sum(count[left] * count[right] for left, right in ways.joined)
+    count: dict[_Part, int] = {}
+    for part, origins in _parts(query, space):
+        count[part] = (
+            (origins.stream is not None)
+            + sum(count[before] for _, before in origins.stepped)
+            + sum(count[left] * count[right] for left, right in origins.joined)
         )
     return count[_whole(query)]
 
 
-def _whole(query: RateQuery) -> _State:
-    return _State((1 << len(query.streams)) - 1, (1 << len(query.steps)) - 1)
+def _whole(query: RateQuery) -> _Part:
+    return _Part((1 << len(query.streams)) - 1, (1 << len(query.steps)) - 1)
 
 
 def _trees(
-    query: RateQuery, ways: _Ways, table: dict[_State, list[PlanTree]]
+    query: RateQuery, origins: _Origins, table: dict[_Part, list[PlanTree]]
 ) -> Iterator[PlanTree]:
-    """The trees of a state from those of smaller ones."""
-    if ways.stream is not None:
-        yield ways.stream
-    for step, before in ways.stepped:
+    """The trees of a part from those of smaller ones."""
+    if origins.stream is not None:
+        yield origins.stream
+    for step, before in origins.stepped:
         yield from (step.above(tree) for tree in table[before])
-    for left, right in ways.joined:
+    for left, right in origins.joined:
         selectivity, handling_s = joined(query, left.streams, right.streams)
         costs = replace(query.costs, handling_s=query.costs.handling_s + handling_s)
         for first in table[left]:
@@ -190,24 +192,24 @@ def _kept(query: RateQuery, group: str, streams: int) -> float:
     return kept
 
 
-def _states(query: RateQuery, space: Space) -> Iterator[tuple[_State, _Ways]]:
-    """The states from which whole plans are made, each after all that it needs."""
+def _parts(query: RateQuery, space: Space) -> Iterator[tuple[_Part, _Origins]]:
+    """The parts from which whole plans are made, each after all that it needs."""
     whole = _whole(query)
-    seen: set[_State] = set()
+    seen: set[_Part] = set()
     for streams in range(1, whole.streams + 1):
         for steps in range(whole.steps + 1):
             if steps & ~_allowed(query, streams, whole.streams):
                 continue
-            ways = _Ways(
+            origins = _Origins(
                 query.streams[streams.bit_length() - 1]
                 if streams.bit_count() == 1 and not steps
                 else None,
-                [*_stepped(query, space, _State(streams, steps), seen)],
-                [*_joined(query, space, _State(streams, steps), seen)],
+                [*_stepped(query, space, _Part(streams, steps), seen)],
+                [*_joined(query, space, _Part(streams, steps), seen)],
             )
-            if any(ways):
-                seen.add(_State(streams, steps))
-                yield _State(streams, steps), ways
+            if any(origins):
+                seen.add(_Part(streams, steps))
+                yield _Part(streams, steps), origins
     if whole not in seen:
         raise QueryError(
             "no predicate joins some of the streams "
@@ -225,33 +227,33 @@ def _allowed(query: RateQuery, streams: int, whole: int) -> int:
 
 
 def _stepped(
-    query: RateQuery, space: Space, state: _State, seen: set[_State]
-) -> Iterator[tuple[Selection | Projection, _State]]:
+    query: RateQuery, space: Space, part: _Part, seen: set[_Part]
+) -> Iterator[tuple[Selection | Projection, _Part]]:
     for at, step in enumerate(query.steps):
-        before = _State(state.streams, state.steps & ~(1 << at))
-        if before == state or before not in seen:
+        before = _Part(part.streams, part.steps & ~(1 << at))
+        if before == part or before not in seen:
             continue
-        if space.placing == "pushed" and step.stream and state.streams.bit_count() > 1:
+        if space.placing == "pushed" and step.stream and part.streams.bit_count() > 1:
             continue
         yield step, before
 
 
 def _joined(
-    query: RateQuery, space: Space, state: _State, seen: set[_State]
-) -> Iterator[tuple[_State, _State]]:
-    lowest = state.streams & -state.streams
-    for part in _subsets(state.streams):
-        other = state.streams & ~part
-        if not part & lowest or not other:
+    query: RateQuery, space: Space, part: _Part, seen: set[_Part]
+) -> Iterator[tuple[_Part, _Part]]:
+    lowest = part.streams & -part.streams
+    for first in _subsets(part.streams):
+        second = part.streams & ~first
+        if not first & lowest or not second:
             continue
-        if space.shape == "linear" and min(part.bit_count(), other.bit_count()) > 1:
+        if space.shape == "linear" and min(first.bit_count(), second.bit_count()) > 1:
             continue
-        if not space.products and not _across(query, part, other):
+        if not space.products and not _across(query, first, second):
             continue
-        for done in _subsets(state.steps):
-            left, right = _State(part, done), _State(other, state.steps & ~done)
+        for done in _subsets(part.steps):
+            left, right = _Part(first, done), _Part(second, part.steps & ~done)
             if left in seen and right in seen:
-                larger = part.bit_count() >= other.bit_count()
+                larger = first.bit_count() >= second.bit_count()
                 yield (left, right) if larger else (right, left)
 
 

@@ -47,7 +47,7 @@ Pair = tuple[str, str]
 
 @dataclass
 class RateStatistics:
-    """The decayed means of one join. `sizes` are the rows of streams that end."""
+    """Decayed means of all that rounds show of a join. `sizes`: the rows of streams that end."""
 
     join: JoinQuery
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class RateStatistics:
         self._statics = {relation.alias for relation in self.join.statics}
 
     def observe(self, shown: Round) -> None:
-        """Take in a round."""
+        """Move all means by what a round has shown."""
         self.rounds += 1
         for alias in self.join.aliases:
             arrived = shown.arrived.get(alias, 0)

@@ -58,9 +58,17 @@ PATIENCE = 3
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A tree, the query it was chosen for, what it is expected to do for the goal, the work of its
-    joins (that of its streams is the same in every tree), and whether no operator is ever late."""
+class ChosenTree:
+    """A tree with the reasons for choosing it.
+
+    - `query`: the streams, predicates and costs that it was chosen by
+    - `value`: what it is expected to do for the goal, as `goals.achieved` has it
+    - `load`: seconds that its joins work in a second; the work on single streams is the same in
+      every tree
+    - `on_time`: whether no operator is ever late
+    - `way`, `among`: how it was chosen, and of how many plans
+    - `round`: the number of the round after which it was chosen
+    """
 
     tree: PlanTree
     query: RateQuery
@@ -74,10 +82,16 @@ class Chosen:
 
 @dataclass
 class RatePlanner(Explained):
-    """Chooses probe orders by output rates. `sizes` are the rows of streams that end.
+    """Chooses the probe orders of a join by output rates (RBO).
 
-    `stores_trees`: the tree itself runs, and its joins keep what they hand on, as Spark's own do.
-    `patience` is in rounds: a batch, or a tree that is fixed beforehand, has one.
+    - `join`: the query
+    - `goal`: `MostBy`, `First` or `Last`; `default_goal` if none is given
+    - `sizes`: the rows of the streams that end, by alias
+    - `space`: which trees are looked at
+    - `stores_trees`: whether the tree itself runs, so that its joins store what they hand on, as
+      Spark's own do
+    - `patience`: rounds after which a selectivity that was not observed is assumed; 1 for a batch,
+      or for a tree that is fixed beforehand
     """
 
     join: JoinQuery
@@ -87,7 +101,7 @@ class RatePlanner(Explained):
     stores_trees: bool = False
     patience: int = PATIENCE
     wants_keys: bool = field(default=False, init=False)
-    chosen: Chosen | None = field(default=None, init=False)
+    chosen: ChosenTree | None = field(default=None, init=False)
     orders: Orders = field(init=False)
     assumptions: list[str] = field(default_factory=list, init=False)
     history: list[str] = field(default_factory=list, init=False)
@@ -110,7 +124,7 @@ class RatePlanner(Explained):
         return [alias for alias in self.join.aliases if alias not in (self.sizes or {})]
 
     def observe(self, shown: Round) -> Decision | None:
-        """Take in a round; other orders, if they are worth it."""
+        """Learn from a round; the orders for the next ones, or None if they stay as they are."""
         self.statistics.observe(shown)
         self.results += shown.results
         if self.statistics.unknown and self.statistics.rounds < self.patience:
@@ -118,7 +132,7 @@ class RatePlanner(Explained):
         if isinstance(self.goal, First) and self.chosen and self.results >= self.goal.results:
             return None
         now = self._figures()
-        if self.chosen is not None and not _moved(self._seen, now):
+        if self.chosen is not None and not has_moved(self._seen, now):
             return None
         self._seen = now
         try:
@@ -129,7 +143,7 @@ class RatePlanner(Explained):
         self.problem = ""
         return self._decided(found, shown.number)
 
-    def choose(self, number: int = 0) -> Chosen:
+    def choose(self, number: int = 0) -> ChosenTree:
         """The best tree by what is known now; an error if the goal cannot be reached."""
         query, self.assumptions = self.statistics.query(self.stores_trees)
         return chosen_for(query, self._goal, self.space, number)
@@ -140,7 +154,7 @@ class RatePlanner(Explained):
         return self.goal
 
     def _figures(self) -> dict[str, float]:
-        """All estimates by name."""
+        """The estimates whose moves make the planner look at all trees again, by name."""
         query, _ = self.statistics.query(self.stores_trees)
         figures = {f"rate of {each.name}": each.rows_a_second for each in query.streams}
         figures |= {f"{p.left} ⋈ {p.right}": p.selectivity for p in query.predicates}
@@ -149,16 +163,16 @@ class RatePlanner(Explained):
         }
         return figures | {f"cost of {step.stream}": step.cost_s for step in query.steps}
 
-    def _decided(self, found: Chosen, number: int) -> Decision | None:
+    def _decided(self, found: ChosenTree, number: int) -> Decision | None:
         running = self.chosen
-        reason = f"round {number}: {said(found, self._goal)}"
+        reason = f"round {number}: {choice_text(found, self._goal)}"
         if running is not None:
             shape = join_shape(running.tree)
             now = judged(shape, found, self._goal)
             if shape == join_shape(found.tree) or not is_better(found, now, self._goal):
                 self.chosen = replace(now, way=running.way, round=running.round)
                 return None
-            reason += f"; {text_of(running.tree)} would do {_value(now, self._goal)}"
+            reason += f"; {tree_text(running.tree)} would do {_value(now, self._goal)}"
         self.chosen = found
         orders = allowed_orders(self.join, found)
         self.history.append(reason)
@@ -173,14 +187,14 @@ def default_goal(join: JoinQuery) -> Goal:
     return MostBy(max(60.0, 2 * join.longest_us / 1e6))
 
 
-def chosen_for(query: RateQuery, goal: Goal, space: Space, number: int = 0) -> Chosen:
+def chosen_for(query: RateQuery, goal: Goal, space: Space, number: int = 0) -> ChosenTree:
     """The plan for a goal, by what is known of a query; an error if none reaches it."""
     among = count_plans(query, space)
     tree, way = _tree_for(query, goal, space, among)
     value = achieved(tree, goal)
     if value == math.inf:
         raise QueryError(unreachable(tree, goal))
-    return Chosen(tree, query, value, *_load(tree, goal, value), way, among, number)
+    return ChosenTree(tree, query, value, *_load(tree, goal, value), way, among, number)
 
 
 def _tree_for(query: RateQuery, goal: Goal, space: Space, among: int) -> tuple[PlanTree, str]:
@@ -206,8 +220,8 @@ def _load(tree: PlanTree, goal: Goal, value: float) -> tuple[float, bool]:
     return load(tree, by_s).joins, is_on_time(tree, by_s)
 
 
-def judged(shape: JoinShape, like: Chosen, goal: Goal) -> Chosen:
-    """What a tree of this shape does by the figures of another choice."""
+def judged(shape: JoinShape, like: ChosenTree, goal: Goal) -> ChosenTree:
+    """A tree of this shape, valued by the figures that another tree was chosen by."""
     tree = plan_of(like.query, shape)
     try:
         value = achieved(tree, goal)
@@ -217,7 +231,7 @@ def judged(shape: JoinShape, like: Chosen, goal: Goal) -> Chosen:
     return replace(like, tree=tree, value=value, load=work, on_time=on_time)
 
 
-def allowed_orders(join: JoinQuery, chosen: Chosen) -> dict[str, tuple[str, ...]]:
+def allowed_orders(join: JoinQuery, chosen: ChosenTree) -> dict[str, tuple[str, ...]]:
     """The orders that a tree means, as far as each view's precedence allows them."""
     wanted = tree_orders(chosen.tree, chosen.query, {*join.aliases})
     return {
@@ -226,18 +240,18 @@ def allowed_orders(join: JoinQuery, chosen: Chosen) -> dict[str, tuple[str, ...]
     }
 
 
-def text_of(tree: PlanTree) -> str:
-    """A tree without the conditions on its streams, which come first in any."""
+def tree_text(tree: PlanTree) -> str:
+    """A tree as text, without the conditions on single streams: they come first in every tree."""
     shape = join_shape(tree)
     return plan_text(tree) if isinstance(shape, str) else shape_text(shape)
 
 
-def said(found: Chosen, goal: Goal) -> str:
-    """A choice in a few words."""
-    return f"{text_of(found.tree)} does {_value(found, goal)}"
+def choice_text(found: ChosenTree, goal: Goal) -> str:
+    """A tree and what it is expected to do, in one line."""
+    return f"{tree_text(found.tree)} does {_value(found, goal)}"
 
 
-def _value(found: Chosen, goal: Goal) -> str:
+def _value(found: ChosenTree, goal: Goal) -> str:
     load = f"joining {found.load:.3g} s a second"
     match goal:
         case MostBy(time_s):
@@ -248,8 +262,11 @@ def _value(found: Chosen, goal: Goal) -> str:
             return f"all results in {found.value:,.4g} s, {load}"
 
 
-def is_better(found: Chosen, running: Chosen, goal: Goal) -> bool:
-    """Whether a plan does better by enough; or as well, with less work by enough."""
+def is_better(found: ChosenTree, running: ChosenTree, goal: Goal) -> bool:
+    """Whether a plan is worth a change: it does better by `LEAST_GAIN`, or as well with less work.
+
+    Where neither is ever late, both do the same, and only the work counts.
+    """
     if running.value == math.inf:
         return True
     gain = (found.value - running.value) * (1 if isinstance(goal, MostBy) else -1)
@@ -260,7 +277,8 @@ def is_better(found: Chosen, running: Chosen, goal: Goal) -> bool:
     return gain > equal or (gain >= -equal and works_less)
 
 
-def _moved(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+def has_moved(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    """Whether an estimate differs by more than the part `MOVED` from what it was."""
     if before.keys() != now.keys():
         return True
     return any(abs(now[name] - was) > MOVED * max(abs(was), 1e-12) for name, was in before.items())

@@ -14,10 +14,11 @@ from querymesh.errors import QueryError, did_you_mean
 
 @dataclass(frozen=True)
 class JoinPredicate:
-    """What joins two streams; `handling_s` is paid for each row on top of the join's own cost.
+    """A join predicate between two streams.
 
-    Predicates of one `group` say the same thing twice, as a.k = b.k and b.k = c.k say a.k = c.k:
-    see `join_plans.joined`.
+    `selectivity` is the share of pairs for which it holds; `handling_s` is paid for each arriving
+    row on top of the join's own cost. Predicates of one `group` say the same thing twice, as
+    a.k = b.k and b.k = c.k say a.k = c.k: see `join_plans.joined`.
     """
 
     left: str
@@ -45,7 +46,7 @@ class Selection:
         check_cost(self.cost_s, f"selection {self.name}")
 
     def above(self, tree: PlanTree) -> Select:
-        """Placed."""
+        """The plan with this selection on top."""
         return Select(tree, self.selectivity, self.cost_s, self.name)
 
 
@@ -61,13 +62,19 @@ class Projection:
         check_cost(self.cost_s, f"projection {self.name}")
 
     def above(self, tree: PlanTree) -> Project:
-        """Placed."""
+        """The plan with this projection on top."""
         return Project(tree, self.cost_s, self.name)
 
 
 @dataclass(frozen=True)
 class RateQuery:
-    """Streams, what joins them, what is done to them, and what a join takes for a row."""
+    """A query over streams with all figures that rate-based optimization needs.
+
+    - `streams`: the sources, with their rates
+    - `predicates`: what joins them
+    - `steps`: selections and projections, each to be placed somewhere above its stream
+    - `costs`: what every join takes for an arriving row, the handling of its predicates aside
+    """
 
     streams: tuple[Source, ...]
     predicates: tuple[JoinPredicate, ...] = ()

@@ -1,8 +1,8 @@
 """The best route for queries that share one pass (QM § 5.2).
 
 An operator is asked about a tuple as long as *one* of its queries is left for it. Which queries are
-left depends on the set of operators done and not on their order, so the dynamic program over sets
-of `best_route.py` stays exact; only what reaches an operator now depends on the operator, too:
+left depends on the set of operators done and not on their order, so the program of
+`dynamic_programming.py` stays exact; only what reaches an operator depends on the operator, too:
 
     best(S + j) = best(S) + met(j, S) · drop_us(j) + passed(j, S) · (pass_us - drop_us)(j)
 
@@ -19,7 +19,8 @@ import numpy as np
 
 from querymesh.arrays import Floats, Ints
 from querymesh.mesh.route import by_precedence
-from querymesh.optimize.routes.best_route import After, Subset, cheapest_order
+from querymesh.optimize.routes.dynamic_programming import cheapest_order
+from querymesh.optimize.routes.subset import After, Subset
 from querymesh.stats.profile import Route, meetings
 
 EXACT_LIMIT = 10

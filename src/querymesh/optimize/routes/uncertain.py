@@ -2,9 +2,9 @@
 
 A route `2 > 3 > 1 > 4` whose operators 3 and 1 might as well change places becomes `2, 3|1, 4`.
 Adjacent operators are put together as long as *every* order the choices allow costs less than
-(1 + tolerance) times the route; the dearest of them is found exactly, by the dynamic program of
-`best_route.py` turned around, over the subsets of one choice at a time. So whatever a lottery
-draws, it loses less than the tolerance.
+(1 + tolerance) times the route; the dearest of them is found exactly, by the program of
+`dynamic_programming.py` turned around, over the subsets of one choice at a time. So whatever a
+lottery draws, it loses less than the tolerance.
 """
 
 from __future__ import annotations

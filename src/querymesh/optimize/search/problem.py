@@ -25,13 +25,9 @@ from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
 from querymesh.classify.tree import Leaf, Split, Tree, leaves
 from querymesh.cost.route_time import Overheads
-from querymesh.optimize.routes.best_route import (
-    EXACT_LIMIT,
-    RouteSearch,
-    Subset,
-    auto,
-    checked_route,
-)
+from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
+from querymesh.optimize.routes.route_searches import auto
+from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.search.cell_costs import CellCosts
 from querymesh.optimize.search.lattice import Group, Partition
 from querymesh.optimize.search.prune import Pruner

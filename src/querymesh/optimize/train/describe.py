@@ -16,14 +16,9 @@ from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
 from querymesh.errors import OptionError
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, SharedMesh, TrainedOn
-from querymesh.optimize.routes.best_route import (
-    ROUTE_SEARCHES,
-    RouteSearch,
-    Subset,
-    auto,
-    checked_route,
-)
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES, auto
 from querymesh.optimize.routes.shared_route import SharedRoutes
+from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.routes.uncertain import uncertain_route
 from querymesh.optimize.strategy import chosen
 from querymesh.optimize.train.training import Training

@@ -9,7 +9,8 @@ from typing import Any
 
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import OptionError
-from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop

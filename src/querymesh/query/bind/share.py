@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from querymesh.errors import QueryError, SchemaError
-from querymesh.query.expr import Call, Cast, Column, Expr, UserCall
+from querymesh.query.expr import Column, Expr, UserCall, rewritten
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
 from querymesh.query.predicate.predicate import Predicate
 
@@ -36,8 +36,9 @@ class SharedQuery(BoundQuery):
     """Bound queries that share one pass over their source.
 
     As a `BoundQuery` it has all their operators, each once; `serves` has a bit mask for each
-    operator: bit k for query k. `parts` are the queries by themselves, in the common names. Its
-    output has the number of the query in the column `query`, and a struct for each query.
+    operator: bit k for query k. `parts` are the queries by themselves, in the common names; the
+    outputs are theirs alone. A row that comes out has the number of its query in the column
+    `query`, and a struct for each query.
     """
 
     parts: tuple[BoundQuery, ...]
@@ -82,11 +83,13 @@ def share(queries: Sequence[BoundQuery]) -> SharedQuery:
         pa.field(result_name(number), pa.struct(list(part.output_schema)))
         for number, part in enumerate(parts)
     ]
+    # What the pass reads, with all its columns: conditions and outputs are the operators' and the
+    # parts' own.
     query = Query(
         sql=";\n".join(bound.query.sql for bound in queries),
         relations=tuple(sharing.relations),
         conjuncts=(),
-        outputs=(),
+        outputs=None,
         time=queries[0].query.time,
         functions=sharing.functions,
     )
@@ -167,39 +170,44 @@ class _Sharing:
                 self._index[key] = self._new(replace(operator, expr=expr, after=after))
             return self._index[key]
         assert isinstance(operator, Lookup)  # probes are of joins, which share no pass
-        relation = next(r for r in bound.query.relations if r.alias == operator.relation)
-        inside = names.with_alias(operator.relation, "")
-        conditions = frozenset(
-            repr(inside(e)) for e in bound.static_filters.get(operator.relation, ())
-        )
+        return self._lookup(operator, after, names, bound)
+
+    def _lookup(
+        self, lookup: Lookup, after: frozenset[int], names: _Names, bound: BoundQuery
+    ) -> int:
+        """The common index of a look-up: of the same table, by the same keys, of the same rows."""
+        relation = next(r for r in bound.query.relations if r.alias == lookup.relation)
+        filters = bound.static_filters.get(lookup.relation, ())
+        # Under no alias, so that it does not matter what either query calls the table.
+        unnamed = names.with_alias(lookup.relation, "")
         keys = frozenset(
-            (repr(names(probe)), repr(inside(build)))
-            for probe, build in zip(operator.probe_keys, operator.build_keys, strict=True)
+            (repr(names(probe)), repr(unnamed(build)))
+            for probe, build in zip(lookup.probe_keys, lookup.build_keys, strict=True)
         )
-        same = (relation.name.lower(), keys, conditions, after)
+        rows = frozenset(repr(unnamed(condition)) for condition in filters)
+        same = (relation.name.lower(), keys, rows, after)
         self._asked[same] += 1  # a query that joins a table twice has two look-ups of it
         meaning = (same, self._asked[same])
-        found = self._index.get(meaning)
-        if found is None:
-            alias = self._alias(operator.relation)
-            named = names.with_alias(operator.relation, alias)
+        if meaning not in self._index:
+            alias = self._alias(lookup.relation)
+            named = names.with_alias(lookup.relation, alias)
             self.relations.append(replace(relation, alias=alias, window=None))
-            self.schemas[alias] = bound.schemas[operator.relation]
-            self.static_filters[alias] = tuple(
-                named(e) for e in bound.static_filters.get(operator.relation, ())
+            self.schemas[alias] = bound.schemas[lookup.relation]
+            self.static_filters[alias] = tuple(map(named, filters))
+            self._index[meaning] = self._new(
+                replace(
+                    lookup,
+                    relation=alias,
+                    probe_keys=tuple(map(named, lookup.probe_keys)),
+                    build_keys=tuple(map(named, lookup.build_keys)),
+                    after=after,
+                )
             )
-            lookup = replace(
-                operator,
-                relation=alias,
-                probe_keys=tuple(map(named, operator.probe_keys)),
-                build_keys=tuple(map(named, operator.build_keys)),
-                after=after,
-            )
-            found = self._index[meaning] = self._new(lookup)
-        joined = self.operators[found - 1]
-        assert isinstance(joined, Lookup)
-        names.aliases[operator.relation] = joined.relation
-        return found
+        index = self._index[meaning]
+        common = self.operators[index - 1]
+        assert isinstance(common, Lookup)
+        names.aliases[lookup.relation] = common.relation
+        return index
 
     def _alias(self, wanted: str) -> str:
         alias, copy = wanted, 1
@@ -230,14 +238,12 @@ class _Names:
         return _Names({**self.aliases, alias: common}, self.functions)
 
     def __call__(self, expr: Expr) -> Expr:
+        return rewritten(expr, self._renamed)
+
+    def _renamed(self, expr: Expr) -> Expr | None:
         match expr:
             case Column(relation, name) if relation is not None:
                 return Column(self.aliases.get(relation, relation), name)
-            case Call(function, args):
-                return Call(function, tuple(map(self, args)))
             case UserCall(function, args):
                 return UserCall(self.functions[function], tuple(map(self, args)))
-            case Cast(operand):
-                return replace(expr, operand=self(operand))
-            case _:
-                return expr
+        return None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -68,15 +69,16 @@ def remainder(a: Datum, b: Datum) -> Datum:
     """a % b with the sign of a; NULL where b is zero."""
     n = rows_of(a, b)
     a, b = spread(a, n), spread(_without_zeros(b), n)
-    one = 1 if pa.types.is_integer(a.type) else 1.0
     with np.errstate(invalid="ignore"):
-        values = np.fmod(_numpy(a, one), _numpy(b, one))
-    return pa.array(values, mask=~_numpy(pc.and_(a.is_valid(), b.is_valid()), False))
+        values = np.fmod(_numbers(a), _numbers(b))
+    either_null = pc.or_(a.is_null(), b.is_null())
+    return pa.array(values, mask=either_null.to_numpy(zero_copy_only=False))
 
 
-def _numpy(array: pa.Array, filling: Any) -> np.ndarray[Any, Any]:
-    filled = array.fill_null(filling) if array.null_count else array
-    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _numbers(array: pa.Array) -> npt.NDArray[Any]:
+    """The values as numpy has them; what stands for a NULL does not matter."""
+    values: npt.NDArray[Any] = array.fill_null(1).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _without_zeros(b: Datum) -> Datum:

@@ -9,7 +9,7 @@ explicit ranges, anchors as look-arounds. Only the flag `i` remains a flag.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,8 +56,15 @@ def _complement(ranges: Ranges) -> Ranges:
     return [*gaps, (start, _END)] if start <= _END else gaps
 
 
+def _folded(ranges: Ranges) -> Ranges:
+    """ASCII ranges with the other case of each letter: two have a third form beyond ASCII."""
+    letters = [chr(code) for low, high in ranges for code in range(low, high + 1)]
+    others = {c.swapcase() for c in letters if c.isalpha()}
+    others |= {"\u212a" for c in letters if c in "kK"} | {"\u017f" for c in letters if c in "sS"}
+    return ranges + [(ord(c), ord(c)) for c in sorted(others)]
+
+
 _PERL = {"d": _ranges("0-9"), "w": _ranges("0-9A-Za-z_"), "s": _ranges("\t\n\f\r ")}
-_PERL |= {name.upper(): _complement(ranges) for name, ranges in list(_PERL.items())}
 _POSIX = {
     "alnum": _ranges("0-9A-Za-z"),
     "alpha": _ranges("A-Za-z"),
@@ -109,6 +116,7 @@ class _Flags:
 
     dot_all: bool = False
     lines: bool = False
+    any_case: bool = False
 
 
 class _Translation:
@@ -156,13 +164,14 @@ class _Translation:
         opening = _GROUP.match(self.pattern, self.at)
         if opening is None or opening[3] is None:
             self.at = opening.end() if opening else self.at + 1
-            self.flags.append(_Flags(flags.dot_all, flags.lines))
+            self.flags.append(replace(flags))
             return "(?:"
         self.at = opening.end()
         on, off = opening[1] or "", opening[2] or ""
         changed = _Flags(
             (flags.dot_all or "s" in on) and "s" not in off,
             (flags.lines or "m" in on) and "m" not in off,
+            (flags.any_case or "i" in on) and "i" not in off,
         )
         case = "-iu" if "i" in off else "iu" if "i" in on else ""
         if opening[3] == ":":
@@ -209,10 +218,15 @@ class _Translation:
             return [(code, code)], ""
         character = self.pattern[self.at + 1]
         self.at += 2
-        if character in _PERL:
-            return _PERL[character], ""
+        if character.lower() in _PERL:
+            members = _PERL[character.lower()]
+            return (self.all_but(members) if character.isupper() else members), ""
         code = _CONTROL.get(character, ord(character))
         return [(code, code)], ""
+
+    def all_but(self, members: Ranges) -> Ranges:
+        """The complement of a named class; RE2 takes other cases of its letters out as well."""
+        return _complement(_folded(members) if self.flags[-1].any_case else members)
 
     def bracket(self) -> str:
         """A class, as explicit ranges: Java would read `[`, `&&` and nested classes differently."""
@@ -227,7 +241,7 @@ class _Translation:
             if (named := _CLASS_NAME.match(self.pattern, self.at)) is not None:
                 self.at = named.end()
                 members = _POSIX[named[2]]
-                ranges += _complement(members) if named[1] else members
+                ranges += self.all_but(members) if named[1] else members
                 continue
             members, named_property = self.member()
             properties += named_property

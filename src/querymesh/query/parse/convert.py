@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError, did_you_mean
 from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall, parts_of
 from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
 from querymesh.query.functions.like import with_backslash
 from querymesh.query.parse.syntax import MARK, as_written
 from querymesh.query.predicate.predicate import Predicate
 
-_BINARY = {
+_BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -67,7 +66,7 @@ class Converter:
         self.functions = functions
         self.aliases = {alias.lower() for alias in aliases}
 
-    def convert(self, node: Any) -> Expr:
+    def convert(self, node: exp.Expr) -> Expr:
         """Our expression for a sqlglot one."""
         if any(value and name not in _READ_ARGS for name, value in node.args.items()):
             raise _unsupported(node)
@@ -104,23 +103,23 @@ class Converter:
                 return self._escape(node)
             case exp.Case():
                 return self._case(node)
-            case exp.Cast() | exp.TryCast():
+            case exp.Cast():  # and TRY_CAST, which is one
                 return self._cast(node)
             case exp.Anonymous():
                 return self._call(node)
         raise _unsupported(node)
 
-    def _all(self, nodes: list[Any]) -> tuple[Expr, ...]:
+    def _all(self, nodes: list[exp.Expr]) -> tuple[Expr, ...]:
         return tuple(self.convert(node) for node in nodes)
 
-    def _binary(self, operator: str, node: Any) -> Expr:
+    def _binary(self, operator: str, node: exp.Expr) -> Expr:
         args = self._all([node.this, node.expression])
         if operator in _FLATTENED:
-            args = tuple(part for arg in args for part in _parts(operator, arg))
+            args = tuple(part for arg in args for part in parts_of(operator, arg))
         call = self._checked(operator, args, node)
         return negation(call) if node.args.get("negate") else call
 
-    def _column(self, node: Any) -> Expr:
+    def _column(self, node: exp.Column) -> Expr:
         if node.args.get("db") or isinstance(node.this, exp.Star):
             raise UnsupportedError(
                 f"{as_written(node)}: fields of nested columns are not supported; "
@@ -128,12 +127,12 @@ class Converter:
             )
         return Column(node.table or None, node.name)
 
-    def _negative(self, node: Any) -> Expr:
+    def _negative(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return _number(f"-{node.this.this}")
         return Call("negative", self._all([node.this]))
 
-    def _is(self, node: Any) -> Expr:
+    def _is(self, node: exp.Is) -> Expr:
         operand = self.convert(node.this)
         match node.expression:
             case exp.Null():
@@ -142,7 +141,7 @@ class Converter:
                 return Call("<=>", (operand, Literal(bool(node.expression.this))))
         raise _unsupported(node)
 
-    def _escape(self, node: Any) -> Expr:
+    def _escape(self, node: exp.Escape) -> Expr:
         match, escape = node.this, self.convert(node.expression)
         pattern = self.convert(match.expression)
         name = _BINARY.get(type(match))
@@ -154,7 +153,7 @@ class Converter:
         call = self._checked(name, (self.convert(match.this), rewritten), node)
         return negation(call) if match.args.get("negate") else call
 
-    def _case(self, node: Any) -> Expr:
+    def _case(self, node: exp.Case) -> Expr:
         subject = node.args.get("this")
         args: list[Expr] = []
         for arm in node.args["ifs"]:
@@ -166,22 +165,26 @@ class Converter:
             args.append(self.convert(node.args["default"]))
         return Call("case", tuple(args))
 
-    def _cast(self, node: Any) -> Expr:
+    def _cast(self, node: exp.Cast) -> Expr:
         operand = self.convert(node.this)
         target = str(node.to.this.name)
-        is_text = isinstance(operand, Literal) and isinstance(operand.value, str)
-        if is_text and (target in _TIMESTAMPS or target == "DATE"):
-            return _moment(node, str(operand.value), target)  # type: ignore[union-attr]
-        if isinstance(operand, Literal) and _is_suffixed(operand, target):
-            value = operand.value
-            return Literal(float(value)) if target == "DOUBLE" else operand  # type: ignore[arg-type]
+        match operand:
+            case Literal(str() as text) if target in _TIMESTAMPS or target == "DATE":
+                return _moment(node, text, target)
+            # sqlglot reads 5L and 2.5D as casts of numbers; TRUE is an int in Python, not in SQL.
+            case Literal(int() as value) if target == "BIGINT" and not isinstance(value, bool):
+                return operand
+            case Literal(int() | float() as value) if target == "DOUBLE" and not isinstance(
+                value, bool
+            ):
+                return Literal(float(value))
         if target not in _CAST_TO:
             raise UnsupportedError(
                 f"{as_written(node)}: cast to BIGINT, INT, DOUBLE, STRING, BOOLEAN or DATE instead"
             )
         return Cast(operand, _CAST_TO[target])
 
-    def _call(self, node: Any) -> Expr:
+    def _call(self, node: exp.Anonymous) -> Expr:
         name = str(node.this).removeprefix(MARK)
         lowered = name.lower()
         if lowered in self.functions:
@@ -193,7 +196,7 @@ class Converter:
             raise QueryError(f"unknown function {name}: {did_you_mean(name, names)}")
         return self._checked(ALIASES.get(lowered, lowered), self._all(node.expressions), node)
 
-    def _aggregate(self, name: str, node: Any) -> Expr:
+    def _aggregate(self, name: str, node: exp.Expr) -> Expr:
         """What holds of single rows has no aggregates; see `aggregate_call` for what may."""
         what = f"aggregate {as_written(node)}" if name in AGGREGATES else as_written(node)
         place = "SELECT and HAVING" if name in AGGREGATES else "SELECT and GROUP BY"
@@ -202,7 +205,7 @@ class Converter:
             "single rows or inside an aggregate"
         )
 
-    def _user_arguments(self, function: Predicate, node: Any) -> tuple[Expr, ...]:
+    def _user_arguments(self, function: Predicate, node: exp.Expr) -> tuple[Expr, ...]:
         if node.expressions or not function.columns:
             return self._all(node.expressions)
         return tuple(self._named_column(name) for name in function.columns)
@@ -213,7 +216,7 @@ class Converter:
             return Column(relation, column)
         return Column(None, name)
 
-    def _checked(self, name: str, args: tuple[Expr, ...], node: Any) -> Expr:
+    def _checked(self, name: str, args: tuple[Expr, ...], node: exp.Expr) -> Expr:
         function = FUNCTIONS[name]
         least, most = function.arity
         if len(args) < least or (most is not None and len(args) > most):
@@ -232,7 +235,7 @@ class Converter:
         return Call(name, args)
 
 
-def _unsupported(node: Any) -> UnsupportedError:
+def _unsupported(node: exp.Expr) -> UnsupportedError:
     if isinstance(node, (exp.Query, exp.Exists)) or node.find(exp.Query):
         return UnsupportedError(
             f"subquery {as_written(node)}: join its result as a look-up table instead"
@@ -247,15 +250,6 @@ def negation(expr: Expr) -> Expr:
     return Call("not", (expr,))
 
 
-def conjuncts_of(expr: Expr) -> list[Expr]:
-    """The parts of a condition between its top-level ANDs."""
-    return list(_parts("and", expr))
-
-
-def _parts(operator: str, expr: Expr) -> tuple[Expr, ...]:
-    return expr.args if isinstance(expr, Call) and expr.function == operator else (expr,)
-
-
 def _number(text: str) -> Literal:
     if text.lstrip("-").isdigit():
         value = int(text)
@@ -265,13 +259,7 @@ def _number(text: str) -> Literal:
     return Literal(float(text))
 
 
-def _is_suffixed(operand: Literal, target: str) -> bool:
-    """5L and 2.5D, which sqlglot reads as casts."""
-    is_number = isinstance(operand.value, (int, float)) and not isinstance(operand.value, bool)
-    return is_number and (target == "DOUBLE" or (target == "BIGINT" and type(operand.value) is int))
-
-
-def _moment(node: Any, text: str, target: str) -> Literal:
+def _moment(node: exp.Expr, text: str, target: str) -> Literal:
     try:
         if target == "DATE":
             return Literal(dt.date.fromisoformat(text.strip()))

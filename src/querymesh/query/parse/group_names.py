@@ -8,20 +8,19 @@ refused, here or once the columns are known (`aggregate.check_aliases`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import Grouped, rewritten
-from querymesh.query.expr import Column, Expr, walk
+from querymesh.query.aggregate import GroupColumn
+from querymesh.query.expr import Column, Expr, rewritten, walk
 from querymesh.query.model import Output, Relation
 from querymesh.query.parse.aggregate_call import GroupConverter, has_aggregate
 from querymesh.query.parse.syntax import as_written
 
 
 def group_keys(
-    select: Any, outputs: Sequence[Output], converter: GroupConverter
+    select: exp.Select, outputs: Sequence[Output], converter: GroupConverter
 ) -> tuple[list[Expr], tuple[str, ...]]:
     """What GROUP BY lists, and the names in it that were taken for an output's."""
     group = select.args.get("group")
@@ -39,7 +38,7 @@ def group_keys(
 
 
 def having_condition(
-    select: Any, outputs: Sequence[Output], keys: Sequence[Expr], converter: GroupConverter
+    select: exp.Select, outputs: Sequence[Output], keys: Sequence[Expr], converter: GroupConverter
 ) -> tuple[Expr | None, str]:
     """HAVING with the names of outputs replaced by what they stand for, and as written."""
     having = select.args.get("having")
@@ -79,7 +78,7 @@ def relations_by_column(exprs: Iterable[Expr], relations: Sequence[Relation]) ->
 
 
 def _key(
-    node: Any, outputs: Sequence[Output], converter: GroupConverter, aliases: list[str]
+    node: exp.Expr, outputs: Sequence[Output], converter: GroupConverter, aliases: list[str]
 ) -> Expr:
     """What an entry of GROUP BY means: a position, the name of an output, or an expression."""
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -105,7 +104,7 @@ def _key(
 
 def _output_named(expr: Expr, outputs: Sequence[Output]) -> Expr | None:
     """The output that a bare name may mean."""
-    if not isinstance(expr, Column) or expr.relation is not None or isinstance(expr, Grouped):
+    if not isinstance(expr, Column) or expr.relation is not None or isinstance(expr, GroupColumn):
         return None
     return next((o.expr for o in outputs if o.name.lower() == expr.name.lower()), None)
 

@@ -1,21 +1,17 @@
-"""SQL text, or a list of conditions, to a Query: the only two ways to ask."""
+"""SQL text, or a list of conditions, to a Query: the only two ways to ask.
+
+The SQL parser takes a while to load, so the modules that use it are imported when text is first
+read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlglot import exp
-
-from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import TIME_WINDOWS, Grouped
-from querymesh.query.expr import Call, Column, Expr
-from querymesh.query.model import Output, Query, Relation
-from querymesh.query.parse import windows
-from querymesh.query.parse.aggregate_call import GroupConverter
-from querymesh.query.parse.convert import Converter, conjuncts_of
-from querymesh.query.parse.grouping import split
-from querymesh.query.parse.syntax import as_written, parse
+from querymesh.errors import QueryError
+from querymesh.query.expr import Expr
+from querymesh.query.model import Query
 from querymesh.query.predicate.predicate import Predicate, predicate
 
 Functions = Mapping[str, Predicate | Callable[..., Any]]
@@ -28,30 +24,6 @@ _OWN_WORDS = {
     *("ilike", "in", "is", "join", "like", "not", "null", "on", "or", "rlike", "select", "then"),
     *("true", "try_cast", "using", "when", "where"),
 }
-_ON_THE_DATAFRAME = {
-    "order": "ORDER BY",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "distinct": "DISTINCT",
-    "qualify": "QUALIFY",
-    "windows": "WINDOW ... AS",
-    "pivots": "PIVOT",
-}
-_UNDERSTOOD = {
-    "expressions",
-    "from_",
-    "from",
-    "joins",
-    "where",
-    "group",
-    "having",
-    "kind",
-    "hint",
-    "operation_modifiers",
-}
 
 
 def query(sql: str, *, time: str | None = None, functions: Functions | None = None) -> Query:
@@ -62,30 +34,9 @@ def query(sql: str, *, time: str | None = None, functions: Functions | None = No
     `functions` are user functions by the name the SQL calls them, `time` is the column that
     windows go by.
     """
-    known = _registered(functions or {})
-    text = windows.cut(sql)
-    select = _one_select(text.sql, parse(text.sql, known, shown=sql))
-    tables = _tables(select)
-    relations = tuple(_relation(table, text, tables) for table in tables)
-    _check_aliases(relations)
-    converter = Converter(known, [relation.alias for relation in relations])
-    conjuncts: list[Expr] = []
-    using: set[tuple[str, str]] = set()
-    for position, join in enumerate(select.args.get("joins") or [], start=1):
-        if join.args.get("on") is not None:
-            conjuncts += conjuncts_of(converter.convert(join.args["on"]))
-        for name in join.args.get("using") or []:
-            conjuncts.append(_using(name.name, relations, position, using))
-    if (where := select.args.get("where")) is not None:
-        conjuncts += conjuncts_of(converter.convert(where.this))
-    selecting = GroupConverter(known, converter.aliases, qualified=len(relations) > 1)
-    asked = tuple(_outputs(select, selecting))
-    outputs, aggregate = None if _is_star(select) else asked, None
-    if selecting.in_groups or select.args.get("group") or select.args.get("having"):
-        outputs, aggregate = split(select, asked, selecting, relations)
-    return Query(
-        sql, relations, tuple(conjuncts), outputs, time, known, frozenset(using), aggregate
-    )
+    from querymesh.query.parse.select import read_select
+
+    return read_select(sql, time, _registered(functions or {}))
 
 
 def where(
@@ -125,13 +76,9 @@ def condition_of(
     text: str, functions: Mapping[str, Predicate], aliases: Sequence[str] = ()
 ) -> Expr:
     """One condition by itself, so that an error's position is a position in it."""
-    statements = parse(text, functions)
-    if len(statements) != 1:
-        raise QueryError(f"expected one condition, found {len(statements)}: {text!r}")
-    (node,) = statements
-    if isinstance(node, (exp.Query, exp.Command, exp.DDL, exp.DML, exp.Alias)):
-        raise QueryError(f"expected a condition such as port IN (22, 445), not {text!r}")
-    return Converter(functions, aliases).convert(node)
+    from querymesh.query.parse.select import read_condition
+
+    return read_condition(text, functions, aliases)
 
 
 def _registered(functions: Functions) -> dict[str, Predicate]:
@@ -159,131 +106,3 @@ def _not_a_condition(condition: object) -> str:
         f"a condition is SQL text or a qm.predicate, not {type(condition).__name__}: "
         'write it as text, such as "port IN (22, 445)"'
     )
-
-
-def _one_select(sql: str, statements: list[Any]) -> Any:
-    if not statements:
-        raise QueryError("the query is empty: write SELECT ... FROM ... WHERE ...")
-    if len(statements) > 1:
-        raise UnsupportedError(f"one statement at a time, not {len(statements)}: {sql.strip()!r}")
-    (select,) = statements
-    if isinstance(select, exp.SetOperation):
-        raise UnsupportedError(
-            f"{select.key.upper()}: run each part by itself and combine the DataFrames"
-        )
-    if not isinstance(select, exp.Select):
-        raise QueryError(f"a query is a SELECT, not {as_written(select)[:60]!r}")
-    if select.args.get("with_") or select.args.get("with"):
-        raise UnsupportedError("WITH: make each common table expression an input of its own")
-    for part, words in _ON_THE_DATAFRAME.items():
-        if select.args.get(part):
-            raise UnsupportedError(f"{words}: do it on the DataFrame that comes out")
-    for part, node in select.args.items():
-        if node and part not in _UNDERSTOOD:
-            shown = as_written(node[0] if isinstance(node, list) else node)
-            raise UnsupportedError(f"{shown.strip()} is not supported in a QueryMesh query")
-    if not (select.args.get("from_") or select.args.get("from")):
-        raise QueryError("the query has no FROM: name the relation it reads")
-    return select
-
-
-def _tables(select: Any) -> list[Any]:
-    source = select.args.get("from_") or select.args.get("from")
-    tables = [source.this]
-    for join in select.args.get("joins") or []:
-        kind = " ".join(
-            str(join.args[part]) for part in ("method", "side", "kind") if join.args.get(part)
-        ).upper()
-        if kind not in ("", "CROSS", "INNER"):
-            raise UnsupportedError(
-                f"{kind} JOIN: only inner equi-joins are routed; do this one on the DataFrame"
-            )
-        tables.append(join.this)
-    for table in tables:
-        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise UnsupportedError(
-                f"{as_written(table)} in FROM: give it as an input of its own, by a name"
-            )
-        for part, node in table.args.items():
-            if node and part not in ("this", "alias"):
-                raise UnsupportedError(
-                    f"{as_written(table)} in FROM: a relation is one name and an alias"
-                )
-        if table.args.get("alias") is not None and table.args["alias"].args.get("columns"):
-            raise UnsupportedError(f"{as_written(table)}: columns cannot be renamed in FROM")
-    return tables
-
-
-def _relation(table: Any, text: windows.Cut, tables: list[Any]) -> Relation:
-    starts = sorted(_start(other) for other in tables)
-    following = [start for start in starts if start > _start(table)]
-    end = following[0] if following else len(text.sql)
-    own = [window for at, window in text.at.items() if _start(table) < at < end]
-    if len(own) > 1:
-        raise QueryError(f"{table.alias_or_name} has {len(own)} windows; one is enough")
-    window = own[0] if own else text.trailing
-    return Relation(table.name, table.alias_or_name, window)
-
-
-def _start(table: Any) -> int:
-    return int(table.this.meta["start"])
-
-
-def _check_aliases(relations: Sequence[Relation]) -> None:
-    seen: set[str] = set()
-    for relation in relations:
-        if relation.alias.lower() in seen:
-            raise QueryError(
-                f"{relation.alias} stands twice in FROM: give one an alias of its own, "
-                f"as in {relation.name} AS {relation.alias}2"
-            )
-        seen.add(relation.alias.lower())
-
-
-def _using(
-    name: str, relations: Sequence[Relation], position: int, using: set[tuple[str, str]]
-) -> Expr:
-    left = [r.alias for r in relations[:position] if (r.alias, name) not in using]
-    earlier = any(column == name for _, column in using)
-    if len(left) > 1 and not earlier:
-        raise UnsupportedError(
-            f"JOIN ... USING ({name}) beside several relations: write ON with their aliases"
-        )
-    using.add((relations[position].alias, name))
-    return Call("=", (Column(left[0], name), Column(relations[position].alias, name)))
-
-
-def _is_star(select: Any) -> bool:
-    expressions = select.expressions
-    return (
-        len(expressions) == 1
-        and isinstance(expressions[0], exp.Star)
-        and not any(expressions[0].args.values())
-    )
-
-
-def _outputs(select: Any, converter: GroupConverter) -> list[Output]:
-    outputs = []
-    for node in select.expressions:
-        inner = node.this if isinstance(node, exp.Alias) else node
-        star = inner.this if isinstance(inner, exp.Column) else inner
-        if isinstance(star, exp.Star):
-            if any(star.args.values()):
-                raise UnsupportedError(f"{as_written(node)}: name the columns that are wanted")
-            relation = inner.table if isinstance(inner, exp.Column) else ""
-            outputs.append(Output("*", Column(relation or None, "*")))
-            continue
-        expr = converter.convert(inner)
-        outputs.append(
-            Output(node.alias if isinstance(node, exp.Alias) else _name(expr, converter), expr)
-        )
-    return outputs
-
-
-def _name(expr: Expr, converter: GroupConverter) -> str:
-    """The name of an output that was given none."""
-    if isinstance(expr, Column) and not isinstance(expr, Grouped):
-        return expr.name
-    if isinstance(expr, Call) and expr.function in TIME_WINDOWS:
-        return expr.function
-    return converter.shown(expr)

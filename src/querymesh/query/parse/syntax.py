@@ -6,12 +6,10 @@ import itertools
 import logging
 import re
 from collections.abc import Container
-from typing import Any
 
-from sqlglot import ErrorLevel, exp
+from sqlglot import ErrorLevel, Token, TokenType, exp
 from sqlglot.dialects import Dialect
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
 from querymesh.errors import QueryError
 from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
@@ -29,7 +27,7 @@ user's function that happens to share a name with one it knows.
 """
 
 
-def tokenize(sql: str) -> list[Any]:
+def tokenize(sql: str) -> list[Token]:
     """The tokens of the text; QueryError at a quote or comment that does not end."""
     try:
         return list(_SPARK.tokenize(sql))
@@ -43,7 +41,7 @@ def tokenize(sql: str) -> list[Any]:
         raise syntax_error(sql, where, "a quote or comment is not closed") from None
 
 
-def parse(sql: str, user_functions: Container[str], shown: str | None = None) -> list[Any]:
+def parse(sql: str, user_functions: Container[str], shown: str | None = None) -> list[exp.Expr]:
     """The statements of the text (or one bare expression) as sqlglot trees.
 
     `shown` is the text as the user wrote it, with the windows that `sql` has blanked out.
@@ -64,7 +62,7 @@ def parse(sql: str, user_functions: Container[str], shown: str | None = None) ->
     return [statement for statement in statements if statement is not None]
 
 
-def as_written(node: exp.Expression) -> str:
+def as_written(node: exp.Expr) -> str:
     """A part of the tree as SQL, for an error message."""
     return str(node.sql(dialect="spark")).replace(MARK.upper(), "").replace(MARK, "")
 
@@ -88,9 +86,9 @@ def _is_function(token: Token, user_functions: Container[str]) -> bool:
     return (token.token_type == TokenType.VAR or known) and name not in _NOT_CALLS
 
 
-def _quotes_joined(sql: str, tokens: list[Any]) -> list[Any]:
+def _quotes_joined(sql: str, tokens: list[Token]) -> list[Token]:
     """'O''Brien' is one string with a quote in it, as in Spark 4; sqlglot sees two strings."""
-    joined: list[Any] = []
+    joined: list[Token] = []
     for token in tokens:
         before = joined[-1] if joined else None
         if (

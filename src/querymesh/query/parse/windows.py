@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from sqlglot.tokens import TokenType
+from sqlglot import Token, TokenType
 
 from querymesh.query.model import Window
 from querymesh.query.parse.syntax import syntax_error, tokenize
@@ -45,7 +44,7 @@ _NEXT_RELATION = {TokenType.COMMA, TokenType.JOIN}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SqlWithoutWindows:
     """The SQL without windows; `at` gives the windows by their offset in the text."""
 
     sql: str
@@ -53,14 +52,14 @@ class Cut:
     trailing: Window | None
 
 
-def cut(sql: str) -> Cut:
+def without_windows(sql: str) -> SqlWithoutWindows:
     """Take the windows out of a query's text."""
     tokens = tokenize(sql)
     blanked = list(sql)
     at: dict[int, Window] = {}
     trailing = None
 
-    def blank(first: Any, last: Any) -> None:
+    def blank(first: Token, last: Token) -> None:
         for i in range(first.start, last.end + 1):
             if blanked[i] != "\n":
                 blanked[i] = " "
@@ -90,30 +89,30 @@ def cut(sql: str) -> Cut:
             blank(tokens[i], tokens[end - 1])
             i = end - 1
         i += 1
-    return Cut("".join(blanked), at, trailing)
+    return SqlWithoutWindows("".join(blanked), at, trailing)
 
 
-def _closing(sql: str, tokens: list[Any], opening: int) -> int:
+def _closing(sql: str, tokens: list[Token], opening: int) -> int:
     for i in range(opening + 1, len(tokens)):
         if tokens[i].token_type == TokenType.R_BRACKET:
             return i
     raise syntax_error(sql, tokens[opening].start, "the window's '[' is not closed")
 
 
-def _has_size(tokens: list[Any], i: int) -> bool:
+def _has_size(tokens: list[Token], i: int) -> bool:
     """Tells the papers' WINDOW 60 seconds from SQL's WINDOW name AS (...)."""
     sizes = (TokenType.NUMBER, TokenType.DASH)
     return i < len(tokens) and tokens[i].token_type in sizes
 
 
-def _trailing_end(tokens: list[Any], start: int) -> int:
+def _trailing_end(tokens: list[Token], start: int) -> int:
     end = start + 1
     while end < len(tokens) and tokens[end].token_type not in _ENDS_FROM and end < start + 4:
         end += 1
     return end
 
 
-def _bracketed(sql: str, opening: Any, inner: list[Any]) -> Window:
+def _bracketed(sql: str, opening: Token, inner: list[Token]) -> Window:
     word = inner[0].text.lower() if inner else ""
     if word == "range":
         return _sized(sql, opening, inner[1:])
@@ -126,8 +125,8 @@ def _bracketed(sql: str, opening: Any, inner: list[Any]) -> Window:
 
 def _sized(
     sql: str,
-    place: Any,
-    parts: list[Any],
+    place: Token,
+    parts: list[Token],
     *,
     rows_if_bare: bool = False,
     rows_only: bool = False,

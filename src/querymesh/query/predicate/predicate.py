@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.errors import PredicateError, QueryError
-from querymesh.query.predicate import failing_rows as guilt
-from querymesh.query.predicate import result_array as returned
+from querymesh.query.predicate.failing_rows import Raised, failure_text, results_by_halves
+from querymesh.query.predicate.result_array import as_array
 
 _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -27,14 +27,15 @@ _NAME = re.compile(r"[^\W\d]\w*")
 class Predicate:
     """A Python function with what the optimizer must know about it.
 
-    `columns` are its arguments when it stands alone or is called without any; `cost` replaces the
-    measured time (money, tokens); `after` names operators that must come earlier on every route.
+    `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
+    the measured time of a row (or for money, or tokens); `after` names operators that must come
+    earlier on every route.
     """
 
     fn: Callable[..., Any]
     name: str
     columns: tuple[str, ...] = ()
-    cost: float | None = None
+    cost_us: float | None = None
     after: tuple[str, ...] = ()
     returns: pa.DataType = _BOOLEAN
     vectorised: bool = True
@@ -47,8 +48,10 @@ class Predicate:
                 f"{self.name!r} cannot name a predicate in SQL: "
                 'give an identifier, as in qm.predicate(fn, name="is_attack")'
             )
-        if self.cost is not None and not self.cost > 0:
-            raise QueryError(f"predicate {self.name}: cost must be positive, not {self.cost!r}")
+        if self.cost_us is not None and not self.cost_us > 0:
+            raise QueryError(
+                f"predicate {self.name}: cost_us must be positive, not {self.cost_us!r}"
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a decorated function can still be tested alone."""
@@ -62,7 +65,7 @@ class Predicate:
             result = self._run(args, n)
         except Exception as error:
             raise PredicateError(
-                guilt.blame(self.name, self._labels(args), self._run, args, n, error)
+                failure_text(self.name, self._labels(args), self._run, args, n, error)
             ) from error
         return self._checked(result, n)
 
@@ -73,8 +76,8 @@ class Predicate:
         pieces: list[pa.Array] = []
         failed = np.zeros(n, dtype=bool)
         done = 0
-        for rows, result in guilt.harvest(self._run, args, n):
-            if isinstance(result, guilt.Raised):
+        for rows, result in results_by_halves(self._run, args, n):
+            if isinstance(result, Raised):
                 failed[done : done + rows] = True
                 pieces.append(pa.nulls(rows, self.returns))
             else:
@@ -90,7 +93,7 @@ class Predicate:
         return [self.fn(*row) for row in zip(*(arg.to_pylist() for arg in args), strict=True)]
 
     def _checked(self, result: Any, n: int) -> pa.Array:
-        return returned.as_array(self.name, result, n, self.returns)
+        return as_array(self.name, result, n, self.returns)
 
     def _labels(self, args: Sequence[pa.Array]) -> tuple[str, ...]:
         if len(self.columns) == len(args):
@@ -107,7 +110,7 @@ def predicate(
     *,
     columns: Iterable[str] = ...,
     name: str | None = ...,
-    cost: float | None = ...,
+    cost_us: float | None = ...,
     after: Iterable[str] = ...,
     vectorised: bool = ...,
 ) -> Predicate: ...
@@ -119,7 +122,7 @@ def predicate(
     *,
     columns: Iterable[str] = ...,
     name: str | None = ...,
-    cost: float | None = ...,
+    cost_us: float | None = ...,
     after: Iterable[str] = ...,
     vectorised: bool = ...,
 ) -> Decorator: ...
@@ -130,7 +133,7 @@ def predicate(
     *,
     columns: Iterable[str] = (),
     name: str | None = None,
-    cost: float | None = None,
+    cost_us: float | None = None,
     after: Iterable[str] = (),
     vectorised: bool = True,
 ) -> Predicate | Decorator:
@@ -146,7 +149,7 @@ def predicate(
     >>> low.name, low.columns
     ('low', ('port',))
     """
-    return _made(fn, _BOOLEAN, columns, name, cost, after, vectorised)
+    return _made(fn, _BOOLEAN, columns, name, cost_us, after, vectorised)
 
 
 @overload
@@ -156,7 +159,7 @@ def function(
     returns: pa.DataType = ...,
     columns: Iterable[str] = ...,
     name: str | None = ...,
-    cost: float | None = ...,
+    cost_us: float | None = ...,
     after: Iterable[str] = ...,
     vectorised: bool = ...,
 ) -> Predicate: ...
@@ -169,7 +172,7 @@ def function(
     returns: pa.DataType = ...,
     columns: Iterable[str] = ...,
     name: str | None = ...,
-    cost: float | None = ...,
+    cost_us: float | None = ...,
     after: Iterable[str] = ...,
     vectorised: bool = ...,
 ) -> Decorator: ...
@@ -181,7 +184,7 @@ def function(
     returns: pa.DataType | None = None,
     columns: Iterable[str] = (),
     name: str | None = None,
-    cost: float | None = None,
+    cost_us: float | None = None,
     after: Iterable[str] = (),
     vectorised: bool = True,
 ) -> Predicate | Decorator:
@@ -190,7 +193,7 @@ def function(
     `returns` is the Arrow type of its values, DOUBLE unless told otherwise.
     """
     returns = pa.float64() if returns is None else returns
-    return _made(fn, returns, columns, name, cost, after, vectorised)
+    return _made(fn, returns, columns, name, cost_us, after, vectorised)
 
 
 def _made(
@@ -198,7 +201,7 @@ def _made(
     returns: pa.DataType,
     columns: Iterable[str],
     name: str | None,
-    cost: float | None,
+    cost_us: float | None,
     after: Iterable[str],
     vectorised: bool,
 ) -> Predicate | Decorator:
@@ -207,7 +210,7 @@ def _made(
             fn=fn,
             name=getattr(fn, "__name__", type(fn).__name__) if name is None else name,
             columns=_names("columns", columns),
-            cost=cost,
+            cost_us=cost_us,
             after=_names("after", after),
             returns=returns,
             vectorised=vectorised,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from html import escape
-from pathlib import Path
 
-from querymesh.errors import QueryMeshError
 from querymesh.mesh.join_mesh import JoinMesh
-from querymesh.report.html.mesh_page import mesh_sections, page_of
+from querymesh.report.html.mesh_page import mesh_sections, page_of, save_page
 from querymesh.report.text.shares_text import shares_text
 
 
@@ -21,7 +19,4 @@ def write_join_page(mesh: JoinMesh, path: str | os.PathLike[str]) -> None:
         sections.append(f"<section><h2>Shards</h2><pre>{escape(shards)}</pre></section>")
     for alias, each in mesh.meshes.items():
         sections += mesh_sections(each, title=f"Tuples that arrive on {alias}")
-    try:
-        Path(path).write_text(page_of(title, sections), encoding="utf-8")
-    except OSError as error:
-        raise QueryMeshError(f"cannot write the page to {path}: {error.strerror}") from error
+    save_page(page_of(title, sections), path)

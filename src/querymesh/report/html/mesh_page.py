@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from querymesh.errors import QueryMeshError
 from querymesh.fabric.core.metrics import Metrics
@@ -19,37 +20,27 @@ from querymesh.report.live.progress import BatchProgress
 from querymesh.report.text.figures import counted, micros, percent, times
 from querymesh.report.text.run_text import metrics_text
 
-
-def write_mesh_page(
-    mesh: Mesh,
-    path: str | os.PathLike[str],
-    metrics: Metrics | None = None,
-    comparison: Comparison | None = None,
-    progress: Sequence[BatchProgress] = (),
-    title: str = "Query mesh",
-    version: int | None = None,
-) -> None:
-    """Write the page; with metrics, a comparison or a stream's progress it shows those as well.
-
-    `version` is the mesh's own among those the metrics know.
-    """
-    page = mesh_page(mesh, metrics, comparison, progress, title, version)
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise QueryMeshError(f"cannot write the page to {path}: {error.strerror}") from error
+TITLE = "Query mesh"
 
 
-def mesh_page(
-    mesh: Mesh,
-    metrics: Metrics | None = None,
-    comparison: Comparison | None = None,
-    progress: Sequence[BatchProgress] = (),
-    title: str = "Query mesh",
-    version: int | None = None,
-) -> str:
+class PageParts(TypedDict, total=False):
+    """What a page may show beside the mesh; `version` is the mesh's own in the metrics."""
+
+    metrics: Metrics | None
+    comparison: Comparison | None
+    progress: Sequence[BatchProgress]
+    title: str
+    version: int | None
+
+
+def write_mesh_page(mesh: Mesh, path: str | os.PathLike[str], **parts: Unpack[PageParts]) -> None:
+    """Write the page; with metrics, a comparison or a stream's progress it shows those as well."""
+    save_page(mesh_page(mesh, **parts), path)
+
+
+def mesh_page(mesh: Mesh, **parts: Unpack[PageParts]) -> str:
     """The HTML of the page."""
-    return page_of(title, mesh_sections(mesh, metrics, comparison, progress, title, version))
+    return page_of(parts.get("title", TITLE), mesh_sections(mesh, **parts))
 
 
 def mesh_sections(
@@ -57,10 +48,10 @@ def mesh_sections(
     metrics: Metrics | None = None,
     comparison: Comparison | None = None,
     progress: Sequence[BatchProgress] = (),
-    title: str = "Query mesh",
+    title: str = TITLE,
     version: int | None = None,
 ) -> list[str]:
-    """What a page has on one mesh."""
+    """The sections of a page on one mesh, empty where there is nothing to show."""
     return [
         _head(mesh, title),
         _section("Which data takes which route", tree_html(mesh)),
@@ -71,6 +62,14 @@ def mesh_sections(
         _run(mesh, metrics, version) if metrics else "",
         _left_out(mesh),
     ]
+
+
+def save_page(page: str, path: str | os.PathLike[str]) -> None:
+    """Write a page to its file."""
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise QueryMeshError(f"cannot write the page to {path}: {error.strerror}") from error
 
 
 def page_of(title: str, sections: Sequence[str]) -> str:

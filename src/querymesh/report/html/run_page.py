@@ -18,4 +18,4 @@ def write_run_page(run: Run, path: str | os.PathLike[str]) -> None:
         write_page(run.mesh, path)
     else:
         view = run.view
-        write_mesh_page(view.mesh, path, view.counts, title="A run", version=view.version)
+        write_mesh_page(view.mesh, path, metrics=view.counts, title="A run", version=view.version)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import indent
 
 from querymesh.optimize.chart.chart import Chart
-from querymesh.optimize.chart.chart_planner import ChartPlanner, ChartStep
+from querymesh.optimize.chart.chart_planner import ChartPlanner, PathPoint
 from querymesh.optimize.chart.regular import SparseChart
 from querymesh.report.charts.chart_slices import Slice, plan_shares, slices_of
 from querymesh.report.text.figures import counted, leaf_name, percent, table
@@ -31,19 +31,19 @@ STREAM_PLANS = ("σ → π", "π → σ")
 
 
 def planner_text(planner: ChartPlanner) -> str:
-    """What is known, what was chosen and when."""
-    how = planner.charting
-    weights = how.w
+    """The estimates, the charts, the plans chosen and what was counted and assumed, as text."""
+    settings = planner.charting
+    weights = settings.w
     parts = [
         f"policy chart: w_r {weights.rate:g} / output rate + w_m {weights.memory:g} * memory"
-        f", k {how.k}{', split along borders' if how.adaptive else ''}",
+        f", k {settings.k}{', split along borders' if settings.adaptive else ''}",
         _section("estimates", _estimates(planner)),
         _section("between streams", _pairs(planner)),
     ]
     if planner.rounds is None:
         parts.append(
-            f"no charts yet: {counted(planner.seen, 'round')} of {how.settle} observed, the orders "
-            "are as written"
+            f"no charts yet: {counted(planner.seen, 'round')} of {settings.settle} observed, the "
+            "orders are as written"
         )
     else:
         parts.append(_section("charts", _charts(planner)))
@@ -168,13 +168,13 @@ def plan_letters(planner: ChartPlanner) -> Callable[[int], str]:
     return lambda plan: known.setdefault(plan, leaf_name(len(known)))
 
 
-def drawn_steps(planner: ChartPlanner, each: Slice) -> list[ChartStep]:
+def drawn_steps(planner: ChartPlanner, each: Slice) -> list[PathPoint]:
     """The steps to draw on a slice: the last of them, on the one that holds the point."""
     return list(planner.steps)[-DRAWN_STEPS:] if each.has_point else []
 
 
 def slice_text(
-    each: Slice, steps: Sequence[ChartStep], point: Sequence[float], letters: Callable[[int], str]
+    each: Slice, steps: Sequence[PathPoint], point: Sequence[float], letters: Callable[[int], str]
 ) -> str:
     """A slice, the lowest row at the bottom."""
     rows, columns = each.plans.shape
@@ -244,7 +244,7 @@ def path_text(planner: ChartPlanner) -> str:
 
 
 def counts_text(planner: ChartPlanner) -> str:
-    """Moves, switches and hits of § 5.1, and what there was beside."""
+    """Moves, switches, hits and fidelity of § 5.1, and how often charts were built."""
     rounds = planner.rounds
     assert rounds is not None
     return (

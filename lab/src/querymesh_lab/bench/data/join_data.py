@@ -33,23 +33,32 @@ GROUP_MEMBERS = 2.0
 
 @dataclass(frozen=True)
 class Design:
-    """What to draw. Rates and rows are those of one stream; all streams have the same.
-
-    `rare` is the share of a stream's rows that fall into the kind where it is nearly absent; 0 is
-    a uniform case. `disorder_s` is how late a row may arrive at most.
-    """
+    """What to draw. Rates and rows are those of one stream; all streams have the same."""
 
     shape: str
+    """The name of the join graph."""
+
     rows: int = 24_000
     rate: float = 600.0
+    """Rows of a stream, and how many of them come in a second."""
+
     window_s: int = 10
     matches: float = 0.8
+    """The partners that a probe finds in the window, on average."""
+
     rare: float = 0.0
+    """The share of a stream's rows in the kind where it is nearly absent; 0 is a uniform case."""
+
     linked: float = 0.0
+    """The share of the rows whose attributes all hold the number of one small group."""
+
     disorder_s: float = 0.0
+    """How late a row may arrive at most."""
+
     batches: int = 6
     seed: int = 0
     label: str = ""
+    """What is added to the name of the case."""
 
     @property
     def graph(self) -> JoinGraph:

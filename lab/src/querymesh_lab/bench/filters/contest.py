@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import permutations
 from typing import Any
@@ -25,6 +25,8 @@ from querymesh.spark.filters.native_cost import native_costs_us
 from querymesh.stats.profile import Profile, Route, route_text
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
+from querymesh_lab.bench.data.classed import ClassedRows
+from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, select
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.limits import (
     Effort,
@@ -53,6 +55,27 @@ class FilterQuestion:
     engine: str = "fabric"
     classes: Ints | None = None
     passes: Bools | None = None
+
+
+def python_question(
+    relation: str, predicates: Sequence[RowPredicate], data: ClassedRows
+) -> FilterQuestion:
+    """Python predicates on generated rows, whose first verdicts are those of these predicates."""
+    return FilterQuestion(
+        relation,
+        select(relation, predicates),
+        data.table,
+        functions(predicates),
+        classes=data.classes,
+        passes=data.passes[:, : len(predicates)],
+    )
+
+
+def native_question(relation: str, sql: str, data: ClassedRows) -> FilterQuestion:
+    """SQL conditions on generated rows, for the engine that leaves them to Catalyst."""
+    return FilterQuestion(
+        relation, sql, data.table, engine="native", classes=data.classes, passes=data.passes
+    )
 
 
 @dataclass
@@ -107,7 +130,7 @@ class FilterContest:
                 )
 
     def details(self) -> dict[str, Any]:
-        """What stands behind every finding of this contest."""
+        """The details that every finding of this contest carries."""
         names = self.profile.names
         return {
             **self.limits.details(names),
@@ -124,7 +147,7 @@ class FilterContest:
 
 
 def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterContest:
-    """Cache, profile, find the limits, train."""
+    """Make a question ready: cache its rows, profile them, find the limits and train."""
     df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
     bound = query.bind({question.relation: question.table.schema})

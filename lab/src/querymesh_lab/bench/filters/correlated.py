@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import querymesh as qm
 from querymesh.arrays import Bools, Ints
-from querymesh.optimize.routes.best_route import exact_route
+from querymesh.optimize.routes.dynamic_programming import exact_route
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.stats.profile import Profile, survivors
 from querymesh_lab.bench.case import Bench
@@ -83,7 +83,7 @@ def holds(codes: pa.Array) -> npt.NDArray[np.bool_]:
 def functions(count: int) -> dict[str, Predicate]:
     """Cheap conditions with a declared cost, as one declares money or tokens."""
     return {
-        f"holds{k}": qm.predicate(holds, columns=[f"x{k}"], name=f"holds{k}", cost=DECLARED_US)
+        f"holds{k}": qm.predicate(holds, columns=[f"x{k}"], name=f"holds{k}", cost_us=DECLARED_US)
         for k in range(1, count + 1)
     }
 

@@ -8,9 +8,8 @@ from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.classed import OPPOSITE
 from querymesh_lab.bench.data.messages import PREDICATES, RELATION, messages
-from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
+from querymesh_lab.bench.filters.contest import prepare, python_question
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.measure import interleave
 
@@ -20,17 +19,7 @@ CASE = "python"
 def run(bench: Bench) -> list[Finding]:
     """The mesh against plain Spark and against the best single order in the same fabric."""
     data = messages(bench.rows(120_000, 6_000), OPPOSITE)
-    contest = prepare(
-        bench,
-        FilterQuestion(
-            RELATION,
-            select(RELATION, PREDICATES),
-            data.table,
-            functions(PREDICATES),
-            classes=data.classes,
-            passes=data.passes,
-        ),
-    )
+    contest = prepare(bench, python_question(RELATION, PREDICATES, data))
     way, tried = plain_spark.fastest_way(bench, contest, PREDICATES)
     bench.log(f"  plain Spark is fastest as {way}")
     by_hand = plain_spark.by_hand(contest.df, PREDICATES, contest.limits.single_route)

@@ -10,7 +10,7 @@ from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.lines import OPPOSITE, PATTERNS, RELATION, condition, lines, sql
 from querymesh_lab.bench.filters import other_engines, plain_spark
-from querymesh_lab.bench.filters.contest import FilterQuestion, best_orders, prepare
+from querymesh_lab.bench.filters.contest import best_orders, native_question, prepare
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.measure import interleave
@@ -23,17 +23,7 @@ NAMES = [name for name, _ in PATTERNS]
 def run(bench: Bench) -> list[Finding]:
     """The mesh in generated code against the best order anybody could write in plain Spark."""
     data = lines(bench.rows(200_000, 40_000), OPPOSITE)
-    contest = prepare(
-        bench,
-        FilterQuestion(
-            RELATION,
-            sql(),
-            data.table,
-            engine="native",
-            classes=data.classes,
-            passes=data.passes,
-        ),
-    )
+    contest = prepare(bench, native_question(RELATION, sql(), data))
     orders = best_orders(contest.profile, bench.rounds(3, 2))
     written = {f"plain Spark {route_text(r)}": plain_spark.in_order(contest.df, CONDITIONS, r)
                for r in orders}  # fmt: skip

@@ -16,9 +16,13 @@ from querymesh_lab.bench.data.lines import RELATION as LINES
 from querymesh_lab.bench.data.lines import sql as lines_sql
 from querymesh_lab.bench.data.messages import PREDICATES, messages
 from querymesh_lab.bench.data.messages import RELATION as MESSAGES
-from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import plain_spark
-from querymesh_lab.bench.filters.contest import FilterContest, FilterQuestion, prepare
+from querymesh_lab.bench.filters.contest import (
+    FilterContest,
+    native_question,
+    prepare,
+    python_question,
+)
 from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.measure import Timing, interleave
@@ -33,15 +37,7 @@ def run(bench: Bench) -> list[Finding]:
 
 def _in_fabric(bench: Bench, count: int) -> list[Finding]:
     data = messages(bench.rows(24_000 if count > 1 else 96_000, 4_000), UNIFORM)
-    question = FilterQuestion(
-        MESSAGES,
-        select(MESSAGES, PREDICATES[:count]),
-        data.table,
-        functions(PREDICATES[:count]),
-        classes=data.classes,
-        passes=data.passes[:, :count],
-    )
-    contest = prepare(bench, question)
+    contest = prepare(bench, python_question(MESSAGES, PREDICATES[:count], data))
     rival = contest.run(contest.single, "best single")
     timing = _timed(bench, contest, rival)
     contest.check_rows({"best single": contest.result(contest.single)})
@@ -60,10 +56,7 @@ def _in_fabric(bench: Bench, count: int) -> list[Finding]:
 
 def _native(bench: Bench) -> list[Finding]:
     data = lines(bench.rows(200_000, 40_000), UNIFORM)
-    question = FilterQuestion(
-        LINES, lines_sql(), data.table, engine="native", classes=data.classes, passes=data.passes
-    )
-    contest = prepare(bench, question)
+    contest = prepare(bench, native_question(LINES, lines_sql(), data))
     conditions = [condition(pattern) for _, pattern in PATTERNS]
     route = contest.limits.single_route
     plain = plain_spark.in_order(contest.df, conditions, route)

@@ -32,14 +32,7 @@ from querymesh_lab.bench.data.row_predicate import RowPredicate, functions, sele
 from querymesh_lab.bench.filters import correlated
 from querymesh_lab.bench.filters.contest import steady_profile
 from querymesh_lab.bench.limits import counted, designed_profile, limits
-from querymesh_lab.bench.policies.race import (
-    PolicyCase,
-    PolicyRun,
-    RouterMaker,
-    SampledView,
-    WorkBounds,
-    answer_of,
-)
+from querymesh_lab.bench.policies import race
 
 SAMPLE = Training().sample_rows
 PROFILED = 4000
@@ -82,13 +75,13 @@ class FilterSubject:
             return designed_profile(measured, self.table, self.passes)
         return steady_profile(self.bound, self.table.slice(0, LIMITED), self.tables)
 
-    def views(self) -> dict[str, SampledView]:
+    def views(self) -> dict[str, race.SampledView]:
         """The one source, with a profile of its sample."""
         seen = self.table.slice(0, SAMPLE) if self.sample is None else self.sample
         profile = profile_sample(self.bound, seen, self.tables)
-        return {self.bound.source.alias: SampledView(self.bound, profile)}
+        return {self.bound.source.alias: race.SampledView(self.bound, profile)}
 
-    def run(self, makers: Mapping[str, RouterMaker]) -> PolicyRun:
+    def run(self, makers: Mapping[str, race.RouterMaker]) -> race.PolicyRun:
         """Send all rows through the fabric, batch by batch."""
         alias = self.bound.source.alias
         fabric, router = Fabric(self.bound, self.tables), makers[alias]()
@@ -103,8 +96,8 @@ class FilterSubject:
                 out += fabric.run(part.slice(first, WINDOW), router)
         seconds = process_time() - started
         metrics = fabric.metrics
-        return PolicyRun(
-            answer_of(out), metrics, seconds, self._operator_us(metrics), {alias: router},
+        return race.PolicyRun(
+            race.answer_of(out), metrics, seconds, self._operator_us(metrics), {alias: router},
             {alias: metrics.rows_in}, (metrics.evaluations - early) / max(batch.num_rows - half, 1),
         )  # fmt: skip
 
@@ -112,12 +105,12 @@ class FilterSubject:
         """Evaluations by what each costs: what a busy machine does not change."""
         return counted(metrics, self.profile).us * metrics.rows_in
 
-    def bounds(self) -> WorkBounds:
+    def bounds(self) -> race.WorkBounds:
         """The limits that the profile of all rows gives."""
         classes = None if self.classes is None else self.classes[: self.profile.rows]
         found = limits(self.profile, classes)
         nothing = float("nan")
-        return WorkBounds(
+        return race.WorkBounds(
             found.oracle.evaluations if found.oracle else nothing,
             found.bound.evaluations,
             found.oracle.us if found.oracle else nothing,
@@ -207,7 +200,7 @@ def kdd_connections(rows: int) -> FilterSubject | None:
     return _python("KDD connections", kdd.RELATION, table, kdd.PREDICATES)
 
 
-CASES: dict[str, PolicyCase] = {
+CASES: dict[str, race.PolicyCase] = {
     "python": (lambda n: of_messages("python", messages.messages(n, OPPOSITE)), 24_000, 1_000),
     "regex": (lambda n: of_lines("regex", lines.lines(n, lines.OPPOSITE)), 60_000, 2_000),
     "marginals": (lambda n: of_readings("marginals", correlated.marginals(n)), 100_000, 4_000),

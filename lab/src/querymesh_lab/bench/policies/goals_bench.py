@@ -6,11 +6,8 @@
 | most output by t | results when the last tuple arrives, tuples coming faster than `single` can |
 | least memory | peak bytes of states, indices and waiting tuples, tuples coming more slowly |
 
-One run tells all three: it gives the time of each step, and a queue in front of it is arithmetic.
-Steps arrive evenly; one begins when it is there and the step before is done::
-
-    arrives   a1      a2      a3      a4
-    runs        [ 1 ][   2    ][ 3 ]    [ 4 ]        waiting at its end: what came and is not done
+One run tells all three: it gives the time of each step, and a queue in front of it is arithmetic
+(`step_queue`).
 
 The join core, in this process (`core_run`). `single` and `mesh` are trained on a sample, `eddy` and
 `cbr` learn tuple by tuple, `rate` and `chart` plan by the sample and then step by step. What is
@@ -20,15 +17,11 @@ done before the run, and planning, which is the driver's, is not in its time.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.text import Text
 
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.profile.join_profile import SampledJoin
@@ -42,21 +35,20 @@ from querymesh.optimize.routes.index_ties import with_fewer_indices
 from querymesh.optimize.train.training import Training
 from querymesh.options import check_name
 from querymesh.policies.sampled_round import sampled_round
-from querymesh.report.text.figures import table
-from querymesh_lab.bench.data.join_data import Design
 from querymesh_lab.bench.finding import Finding, timing_details
-from querymesh_lab.bench.joins.core_run import CoreRun, Watcher, run_core, steps
+from querymesh_lab.bench.joins.core_run import CoreRun, Watcher, run_core
 from querymesh_lab.bench.measure import Log, interleave
 from querymesh_lab.bench.policies.join_subjects import STEP, JoinSubject
 from querymesh_lab.bench.policies.planned_core import MakePlanner, PlannedSteps
 from querymesh_lab.bench.policies.race import (
     Answer,
     RouterPolicy,
-    SampledView,
     answer_of,
     deciding,
     trained_mesh,
 )
+from querymesh_lab.bench.policies.step_queue import queued, usual_steps
+from querymesh_lab.bench.policies.uneven_subjects import DESIGNS, subject_of
 
 RUSH, EASE = 1.25, 0.8
 """How fast tuples come, where 1 is what `single` can just handle."""
@@ -66,7 +58,7 @@ SINGLE = "single"
 
 Routers = Mapping[str, Router]
 StartRun = Callable[[], tuple[Routers, Watcher | None]]
-"""A fresh run: its routers, and what watches it."""
+"""Starts a run: returns its routers, and what watches it."""
 
 
 def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
@@ -80,7 +72,7 @@ def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
 
 
 def by_training(policy: str) -> Callable[[JoinSubject], StartRun]:
-    """Meshes of all streams, trained as `qm.train` does."""
+    """A policy of meshes for all streams, trained as `qm.train` does."""
 
     def enter(subject: JoinSubject) -> StartRun:
         views = subject.views()
@@ -107,9 +99,6 @@ def by_plans(make: MakePlanner) -> Callable[[JoinSubject], StartRun]:
     return enter
 
 
-DEFAULT = "mesh"
-"""What `qm.run` does unless it is told another policy."""
-
 POLICIES: dict[str, Callable[[JoinSubject], StartRun]] = {
     SINGLE: by_training("single"),
     "mesh": by_training("mesh"),
@@ -119,103 +108,6 @@ POLICIES: dict[str, Callable[[JoinSubject], StartRun]] = {
     "chart": by_plans(lambda join: ChartPlanner(join, Charting(settle=1))),
 }
 """The first is what others are compared with. A new policy is one line."""
-
-
-@dataclass(frozen=True)
-class UnevenSubject(JoinSubject):
-    """Streams of which not all rows come: of stream i the share `shares[i]`, and after half of the
-    time, if they `swap`, that of the stream as far from the other end."""
-
-    shares: tuple[float, ...] = ()
-    swap: bool = False
-
-    @cached_property
-    def streams(self) -> dict[str, pa.RecordBatch]:
-        """The rows of each stream that come, by alias."""
-        rng = np.random.default_rng(self.design.seed + 1)
-        found = {}
-        for number, (alias, rows) in enumerate(super().streams.items()):
-            half = np.arange(rows.num_rows) >= rows.num_rows // 2
-            later = self.shares[-1 - number] if self.swap else self.shares[number]
-            share = np.where(half, later, self.shares[number])
-            found[alias] = rows.filter(pa.array(rng.random(rows.num_rows) < share))
-        return found
-
-    def views(self) -> dict[str, SampledView]:
-        """Each stream, with a profile of the sample; what arrives in a step is classified at once.
-
-        Training counts with windows of that size, and of the largest steps none is divided.
-        """
-        largest = dict.fromkeys(self.streams, 1)
-        for step in steps(self.join, self.streams, STEP * len(self.streams)):
-            largest = {a: max(largest[a], batch.num_rows) for a, batch in step.items()}
-        views = super().views()
-        return {alias: replace(view, window=largest[alias]) for alias, view in views.items()}
-
-
-EVEN = (1.0,) * 10
-FALLING = (1.0, 0.5, 0.25, 0.12, 0.06)
-ROWS, QUICK = 60_000, 600
-QUICK_RATE = {"rate": 60.0, "window_s": 4}
-
-_DESIGNS: dict[str, tuple[dict[str, Any], tuple[float, ...], bool]] = {
-    "5-way, even": ({"shape": "5-way", "matches": 0.8}, EVEN, False),
-    "5-way, uneven": ({"shape": "5-way", "matches": 3.0}, FALLING, False),
-    "5-way, uneven, swapped": ({"shape": "5-way", "matches": 3.0}, FALLING, True),
-    "5-way, kinds": ({"shape": "5-way", "matches": 3.0, "rare": 0.002}, EVEN, False),
-    "star, uneven": ({"shape": "star", "matches": 3.0}, FALLING, False),
-    "star, kinds": ({"shape": "star", "matches": 3.0, "rare": 0.002}, EVEN, False),
-    "clique, even": ({"shape": "clique", "matches": 4.0, "linked": 0.1}, EVEN, False),
-    "clique, uneven": ({"shape": "clique", "matches": 4.0, "linked": 0.1}, FALLING, False),
-}
-
-
-def subject_of(name: str, quick: bool) -> UnevenSubject:
-    """The streams of a case, by its name."""
-    given, shares, swap = _DESIGNS[name]
-    size: dict[str, Any] = {"rows": QUICK, **QUICK_RATE} if quick else {"rows": ROWS}
-    return UnevenSubject(name, Design(**{**given, **size}), shares=shares, swap=swap)
-
-
-class QueueOutcome(NamedTuple):
-    """A run behind a queue: results by the time the last tuple arrives, and the most tuples that
-    had come and were not done when a step ended."""
-
-    results: int
-    waiting: int
-
-
-class StepTime(NamedTuple):
-    """One step of a run: how long it took, and how many results it gave."""
-
-    took_s: float
-    results: int
-
-
-def queued(taken: Sequence[StepTime], rows: int, lasting_s: float) -> QueueOutcome:
-    """What becomes of a run if its tuples, so many in all, come evenly over this time.
-
-    Of a step under way at the end, the share of its results is out that its time is over.
-    """
-    every_s, each = lasting_s / len(taken), rows / len(taken)
-    done_s, by_end, waiting = 0.0, 0.0, 0.0
-    for number, (took_s, results) in enumerate(taken, 1):
-        begun_s = max(done_s, number * every_s)
-        done_s = begun_s + took_s
-        arrived = min(len(taken), int(done_s / every_s))
-        waiting = max(waiting, (arrived - number) * each)
-        by_end += results * min(1.0, max(0.0, lasting_s - begun_s) / max(took_s, 1e-12))
-    return QueueOutcome(round(by_end), round(waiting))
-
-
-def usual_steps(runs: Sequence[CoreRun], lasting_s: float | None = None) -> list[StepTime]:
-    """The steps of several runs of the same tuples: of each, the median of its times; all of them
-    together as long as is said, if it is."""
-    took_s = np.median([np.diff([at for at, _ in run.curve]) for run in runs], axis=0)
-    if lasting_s is not None:
-        took_s = took_s * (lasting_s / took_s.sum())
-    results = np.diff([out for _, out in runs[0].curve])
-    return [StepTime(float(s), int(n)) for s, n in zip(took_s, results, strict=True)]
 
 
 @dataclass
@@ -282,10 +174,10 @@ class GoalsContest:
 def run_goals(quick: bool, cases: list[str] | None, log: Log) -> list[dict[str, Any]]:
     """A row for each case and policy."""
     for name in cases or ():
-        check_name("case", name, tuple(_DESIGNS))
+        check_name("case", name, tuple(DESIGNS))
     command = "querymesh bench goals" + (" --quick" if quick else "")
     rows: list[dict[str, Any]] = []
-    for name in cases or _DESIGNS:
+    for name in cases or DESIGNS:
         log(f"{name}: data, training …")
         found = _contest(subject_of(name, quick), QUICK_ROUNDS if quick else ROUNDS, log)
         rows += [finding.as_row(command) for finding in found]
@@ -333,69 +225,4 @@ def _contest(subject: JoinSubject, rounds: int, log: Log) -> list[Finding]:
             **timing_details(timing),
         }
         found.append(Finding(subject.name, f"{name}: time", time, "× single's", details=details))
-    return found
-
-
-HEAD = (
-    "case", "policy", "time ×", "evaluations", "comparisons", "by t, %", "peak MB", "index MB",
-    "switches", "A/A",
-)  # fmt: skip
-
-
-def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
-    """The rows as a table for people, the best policy of each goal marked by a star."""
-    lines, before = [], None
-    best = _best(rows)
-    for row in rows:
-        at, first = row["details"], row["case"] != before
-        before = row["case"]
-        policy = at["policy"] + (" = " + at["same_plan_as"] if at["same_plan_as"] else "")
-
-        def starred(key: str, text: str, at: Mapping[str, Any] = at, case: str = before) -> str:
-            return text + ("*" if best[case, key] == at["policy"] else " ")
-
-        lines.append((
-            row["case"] if first else "", policy, starred("time", f"{at['time']:.2f}"),
-            f"{at['evaluations']:.2f}", f"{at['comparisons']:.2f}",
-            starred("by_end_percent", f"{at['by_end_percent']:.1f}"),
-            starred("peak_mb", f"{at['peak_mb']:.2f}"), f"{at['index_mb']:.2f}",
-            str(at["switches"]), f"{at['a_a']:.2f}" if first else "",
-        ))  # fmt: skip
-    console.print(Text(table(HEAD, lines, left=(0, 1))), soft_wrap=True)
-    console.print(Text("\n" + behind_text(rows)), soft_wrap=True)
-
-
-GOALS = {
-    "time": ("least work", 1),
-    "by_end_percent": ("most output by t", -1),
-    "peak_mb": ("least memory", 1),
-}
-"""By figure: the goal, and whether less of it is better (1) or more (-1)."""
-
-
-def behind_text(rows: list[dict[str, Any]]) -> str:
-    """How far policy "auto", which is the mesh, is behind the best one, goal by goal."""
-    lines = []
-    for key, (goal, sign) in GOALS.items():
-        far = {}
-        for case in dict.fromkeys(row["case"] for row in rows):
-            of = {r["details"]["policy"]: r["details"][key] for r in rows if r["case"] == case}
-            best = min(of.values(), key=lambda value: sign * value)
-            far[case] = 100 * abs(of[DEFAULT] - best) / max(abs(best), 1e-9)
-        worst = max(far, key=lambda case: far[case])
-        middle = statistics.median(far.values())
-        lines.append(
-            f"{goal}: {DEFAULT} is behind the best by {middle:.1f} % (median), by {far[worst]:.1f} "
-            f"% at most ({worst})"
-        )
-    return "\n".join(lines)
-
-
-def _best(rows: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """By case and goal, the policy that did best."""
-    found: dict[tuple[str, str], str] = {}
-    for case in dict.fromkeys(row["case"] for row in rows):
-        some = [row["details"] for row in rows if row["case"] == case]
-        for key, (_, sign) in GOALS.items():
-            found[case, key] = min(some, key=lambda at: sign * at[key])["policy"]
     return found

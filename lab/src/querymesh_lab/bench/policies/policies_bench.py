@@ -9,8 +9,8 @@
 | cbr, paper | the same | selectivities alone, settings of CBR's Table 2 |
 
 No Spark: the fabric, or the join core, in this process. Evaluations, calls and comparisons are
-exact; times are processor time in interleaved rounds. Generators of the papers come from
-`reproduce`, which knows this module.
+exact; times are processor time in interleaved rounds. The generators of the papers are added by
+`papers/policy_cases.py`, which knows this module.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.options import check_name
 from querymesh.report.text.figures import UNKNOWN, table
 from querymesh_lab.bench.measure import Log
-from querymesh_lab.bench.policies import filter_subjects as policies_filters
-from querymesh_lab.bench.policies import join_subjects as policies_joins
+from querymesh_lab.bench.policies import filter_subjects, join_subjects
 from querymesh_lab.bench.policies.race import PolicyCase, RouterPolicy, deciding, race, trained
 
 SECONDS, QUICK_SECONDS = 6.0, 0.0
@@ -68,7 +67,7 @@ VARIANTS: dict[str, dict[str, RouterPolicy]] = {
 }
 """Each with one setting changed; counted once, in the details of their policy."""
 
-CASES: dict[str, PolicyCase] = {**policies_filters.CASES, **policies_joins.CASES}
+CASES: dict[str, PolicyCase] = {**filter_subjects.CASES, **join_subjects.CASES}
 
 
 def run_policies(

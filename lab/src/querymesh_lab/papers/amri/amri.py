@@ -5,12 +5,12 @@ from __future__ import annotations
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import folder_with
-from querymesh_lab.papers.amri import amri_figures
-from querymesh_lab.papers.amri import why as amri_why
+from querymesh_lab.papers.amri import amri_figures, comparison_causes
 from querymesh_lab.papers.amri.amri_charts import results_by_time
 from querymesh_lab.papers.amri.amri_figures import ADAPTING
-from querymesh_lab.papers.amri.amri_lab import figure_9c
+from querymesh_lab.papers.amri.amri_lab import lab_course
 from querymesh_lab.papers.amri.index_race import IndexRace
+from querymesh_lab.papers.amri.index_rivals import FIGURE_8, FIGURE_10, settings, synthetic
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
@@ -32,7 +32,8 @@ def figure_9a(bench: Bench) -> Reproduced:
 
 def figure_9b(bench: Bench) -> Reproduced:
     """9b: AMRI against the others, synthetic streams."""
-    return _drawn("9b", amri_figures.against_others(bench))
+    on, paper = synthetic("all", bench.quick), settings(FIGURE_8, bench.quick)
+    return _drawn("9b", amri_figures.against_others(bench, "9b", on, paper, (1.75, 1.93)))
 
 
 def lab_data(bench: Bench) -> Reproduced:
@@ -41,7 +42,8 @@ def lab_data(bench: Bench) -> Reproduced:
     if folder is None:
         claim = Claim("amri", "9c", "AMRI over fixed bitmap: results in a fixed time", 1.15)
         return Reproduced(without_data(bench, "Lab data", [claim]))
-    return _drawn("9c", figure_9c(bench, folder))
+    on, paper = lab_course(folder, bench.quick), settings(FIGURE_10, bench.quick)
+    return _drawn("9c", amri_figures.against_others(bench, "9c", on, paper, (1.15, 1.68)))
 
 
 def figure_10(bench: Bench) -> Reproduced:
@@ -58,7 +60,7 @@ def figure_10(bench: Bench) -> Reproduced:
 
 def why(bench: Bench) -> Reproduced:
     """Beyond the paper: what makes AMRI look at more rows."""
-    return Reproduced(amri_why.results(bench))
+    return Reproduced(comparison_causes.results(bench))
 
 
 def _drawn(figure: str, raced: Raced) -> Reproduced:

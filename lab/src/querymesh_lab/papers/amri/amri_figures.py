@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from querymesh.index.tune.indexing import Indexing
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.amri.index_race import IndexRace, race
+from querymesh_lab.papers.amri.index_race import IndexCourse, IndexRace, race
 from querymesh_lab.papers.amri.index_rivals import (
     AMRI,
     EACH,
@@ -114,13 +115,18 @@ def hash_counts(bench: Bench) -> tuple[IndexRace, list[Result]]:
     return found, produced(found, "9a", names[-1], second, None, f"7 hash indices over {second}")
 
 
-def against_others(bench: Bench) -> tuple[IndexRace, list[Result]]:
-    """9b: against the fixed bitmap and the best number of hash indices."""
-    paper = settings(FIGURE_8, bench.quick)
-    others = [hashes(paper, n) for n in _few_counts(bench)]
+def against_others(
+    bench: Bench, figure: str, on: IndexCourse, paper: Indexing, gains: tuple[float, float]
+) -> tuple[IndexRace, list[Result]]:
+    """9b and 9c: against the fixed bitmap and the best number of hash indices.
+
+    `gains` are what the paper has over each of the two.
+    """
+    counts = _few_counts(bench)
+    others = [hashes(paper, n) for n in counts]
     rivals = [fixed(), foreseen(), *others, each_pattern(), own(paper)]
-    found = race(bench, synthetic("all", bench.quick), [amri(paper), *rivals])
-    return found, against(found, "9b", [hash_name(n) for n in _few_counts(bench)], 1.75, 1.93)
+    found = race(bench, on, [amri(paper), *rivals])
+    return found, against(found, figure, [hash_name(n) for n in counts], *gains)
 
 
 def against(
@@ -165,7 +171,7 @@ def adapting(bench: Bench, name: str) -> tuple[IndexRace, list[Result]]:
 
 
 def trend(gains: dict[str, float]) -> Result:
-    """The gain with many paths by that with few."""
+    """The row that compares the gain with many paths to that with few."""
     claim = Claim(
         "amri", "10c-e", "gain over hash indices with many paths by that with few", 1.73 / 1.24
     )

@@ -1,6 +1,6 @@
 """AMRI's Figure 9c: readings of the Intel lab, four streams by place.
 
-Streams are the quarters of the floor (`bench/real_streams.py`). The paper asks for the same
+Streams are the quarters of the floor (`bench/data/real_streams.py`). The paper asks for the same
 temperature, humidity and relative location, and has an attribute for each two streams::
 
     nw --warmth-- ne        warmth   temperature in steps of 0.02 °C
@@ -25,43 +25,16 @@ import pyarrow as pa
 
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.parse.query import query
-from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.intel_lab import mote_places
 from querymesh_lab.bench.data.real_streams import quarters
 from querymesh_lab.bench.joins.core_run import as_batches
-from querymesh_lab.papers.amri.amri_figures import against
-from querymesh_lab.papers.amri.index_race import IndexCourse, IndexRace, course, race
-from querymesh_lab.papers.amri.index_rivals import (
-    FIGURE_10,
-    QUICK,
-    STEP_ROWS,
-    TRAINED,
-    TUPLES,
-    amri,
-    each_pattern,
-    fixed,
-    foreseen,
-    hash_name,
-    hashes,
-    own,
-    settings,
-)
+from querymesh_lab.papers.amri.index_race import IndexCourse, course
+from querymesh_lab.papers.amri.index_rivals import QUICK, STEP_ROWS, TRAINED, TUPLES
 from querymesh_lab.papers.cbr.cbr_lab import readings
-from querymesh_lab.papers.claim import Result
 
 DEGREES, PERCENT, METRES = 0.02, 0.05, 1.0
 SHARED = {"warmth": ("nw ne", "sw se"), "damp": ("nw sw", "ne se"), "place": ("nw se", "ne sw")}
 WINDOW = 40_000
-
-
-def figure_9c(bench: Bench, folder: Path) -> tuple[IndexRace, list[Result]]:
-    """AMRI against the fixed bitmap and the best number of hash indices."""
-    paper = settings(FIGURE_10, bench.quick)
-    counts = (3, 7) if bench.quick else (3, 5, 7)
-    others = [hashes(paper, n) for n in counts]
-    rivals = [fixed(), foreseen(), *others, each_pattern(), own(paper)]
-    found = race(bench, lab_course(folder, bench.quick), [amri(paper), *rivals])
-    return found, against(found, "9c", [hash_name(n) for n in counts], 1.15, 1.68)
 
 
 @cache

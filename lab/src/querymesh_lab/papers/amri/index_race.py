@@ -1,7 +1,7 @@
 """Rivals of the AMRI experiments: the same join of the same streams, with other indices.
 
 Each starts with the indices that are best for the beginning of a training stream, which is run
-first and not counted (AMRI § 9.1), and goes the same ways (`amri_routes`), so that all make the
+first and not counted (AMRI § 9.1), and goes the same ways (`fixed_router`), so that all make the
 same search requests. A run ends with its stream, or when it has taken too many times what the
 training took. What two rivals produced in a fixed time is compared when the faster one was done::
 
@@ -199,7 +199,7 @@ class IndexRace:
 
     @property
     def a_a(self) -> float:
-        """The first one's ratio to itself."""
+        """The A/A control: the ratio of the first rival to itself."""
         return self.ratio(CONTROL, next(iter(self.runs)))
 
     def best(self, names: Sequence[str]) -> str:

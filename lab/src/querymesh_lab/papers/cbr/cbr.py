@@ -10,29 +10,35 @@ import pyarrow as pa
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import folder_with
-from querymesh_lab.papers.cbr import adapt_figures as cbr_adapt
-from querymesh_lab.papers.cbr import cbr_charts, cbr_lab
-from querymesh_lab.papers.cbr import cost_figures as cbr_cost
-from querymesh_lab.papers.cbr import further as cbr_further
-from querymesh_lab.papers.cbr import random_claims as cbr_random_claims
-from querymesh_lab.papers.cbr import random_selectivities as cbr_random
-from querymesh_lab.papers.cbr import skew as cbr_skew
+from querymesh_lab.papers.cbr import (
+    adapt_figures,
+    cbr_charts,
+    cbr_lab,
+    cost_figures,
+    further_settings,
+    random_claims,
+    random_selectivities,
+    skew,
+)
 from querymesh_lab.papers.claim import Claim
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 
 def figures_3_4(bench: Bench) -> Reproduced:
     """3, 4, and the forms with four and eight joins: by skew."""
-    points = cbr_skew.measure(bench)
-    return Reproduced(cbr_skew.results(points), [lambda: cbr_charts.skew(points)])
+    points = skew.measure(bench)
+    return Reproduced(skew.results(points), [lambda: cbr_charts.skew(points)])
 
 
 def figures_5_6_10(bench: Bench) -> Reproduced:
     """5, 6 and 10: random selectivities; what calls went by, what they saved, their overhead."""
-    found = cbr_random.measure(bench)
-    claims = cbr_random_claims
+    found = random_selectivities.measure(bench)
     return Reproduced(
-        [*claims.figure_5(found), *claims.figure_6(found), *claims.figure_10(found)],
+        [
+            *random_claims.figure_5(found),
+            *random_claims.figure_6(found),
+            *random_claims.figure_10(found),
+        ],
         [
             lambda: cbr_charts.breakdown(found),
             lambda: cbr_charts.by_joins(found),
@@ -43,8 +49,8 @@ def figures_5_6_10(bench: Bench) -> Reproduced:
 
 def figure_7(bench: Bench) -> Reproduced:
     """7: improvement by aggregate selectivity."""
-    found = cbr_random.by_aggregate(bench)
-    return Reproduced(cbr_random_claims.figure_7(found), [lambda: cbr_charts.by_aggregate(found)])
+    found = random_selectivities.by_aggregate(bench)
+    return Reproduced(random_claims.figure_7(found), [lambda: cbr_charts.by_aggregate(found)])
 
 
 def figure_8(bench: Bench) -> Reproduced:
@@ -52,10 +58,10 @@ def figure_8(bench: Bench) -> Reproduced:
     batch = _readings()
     if batch is None:
         return _no_lab(bench, "8", "Q1: profiles whose best attribute is the sensor")
-    moments = cbr_adapt.figure_8(batch)
-    queries = cbr_adapt.ask(bench, batch)
+    moments = adapt_figures.figure_8(batch)
+    queries = adapt_figures.ask(bench, batch)
     return Reproduced(
-        [*cbr_adapt.results_8(moments), *cbr_adapt.results_q2(queries)],
+        [*adapt_figures.results_8(moments), *adapt_figures.results_q2(queries)],
         [lambda: cbr_charts.moments(moments)],
     )
 
@@ -65,16 +71,16 @@ def figure_9(bench: Bench) -> Reproduced:
     batch = _readings()
     if batch is None:
         return _no_lab(bench, "9", "Q2: less time than SBR with dearer operators")
-    found = cbr_cost.figure_9(bench, batch)
+    found = cost_figures.figure_9(bench, batch)
     return Reproduced(
-        [*cbr_cost.results_9(found), *cbr_cost.worst_case(bench, batch)],
+        [*cost_figures.results_9(found), *cost_figures.worst_case(bench, batch)],
         [lambda: cbr_charts.dearer(found)],
     )
 
 
 def further(bench: Bench) -> Reproduced:
     """Beyond the paper: what each further setting saves."""
-    return Reproduced(cbr_further.results(cbr_further.measure(bench, _readings())))
+    return Reproduced(further_settings.results(further_settings.measure(bench, _readings())))
 
 
 def _readings() -> pa.RecordBatch | None:

@@ -36,7 +36,7 @@ COSTS_US = (0.0, 100.0, 200.0, 300.0, 400.0, 500.0)
 MOMENTS = 8
 STRETCH = 250
 QUERY = 3
-"""The random query that is used, by its number among those of `cbr_adapt`."""
+"""The random query that is used, by its number among those of `adapt_figures`."""
 
 OVERHEAD_PERCENT = 5.0
 """How much more time than SBR we allow with operators as dear as the paper's: some 100 µs, since a
@@ -66,7 +66,7 @@ class DearerPoint:
 
 
 def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[DearerPoint]:
-    """The same stretches of the stream for every cost."""
+    """Measure the same stretches of the stream with operators of every cost."""
     batch = batch.slice(0, bench.rows(batch.num_rows, 12_000))
     bounds = random_bounds(batch, drawing(QUERY))
     states = _states(q2(batch, bounds, 0.0), bench.rounds(MOMENTS, 1))

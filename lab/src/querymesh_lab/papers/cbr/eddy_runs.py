@@ -42,7 +42,7 @@ CHUNK = 250
 """Tuples decided on the same estimates where calls are counted."""
 
 TIME_CHUNK = 1000
-"""The same where time is taken."""
+"""Tuples of a chunk where time is taken."""
 
 LOTTERY_ROWS = 5_000
 LOTTERY_CHUNK = 1000
@@ -65,7 +65,7 @@ FURTHER = replace(
     evidence=2.0,
     threshold=0.0,
 )
-"""Beyond the paper: what the rows of `cbr_further` say is worth having on."""
+"""Beyond the paper: what the rows of `further_settings` say is worth having on."""
 
 SBR, LOTTERY, LEARNS, KNOWS = "SBR", "SBR by lottery", "Content-Learns", "Content-Knows"
 OWN = "Content-Learns, settings beyond the paper's"
@@ -143,7 +143,7 @@ class CountedRun:
 
 
 def count(case: EddyCase, routing: Routing = COUNTING) -> CountedRun:
-    """Every rival's routing calls on a stream."""
+    """Count every rival's routing calls on a stream."""
     rows = case.batch.num_rows
     split = min(LEARNED_AFTER, rows // 2)
     calls, late = {}, {}

@@ -1,4 +1,4 @@
-"""Beyond the paper: charts split along plan borders (`chart_grid`) against its equal regions.
+"""Beyond the paper: charts split along plan borders (`AdaptiveChart`) against its equal regions.
 
 Fidelity is that of the chart alone, at points all over it: what the estimates are worth is another
 matter. Counted are regions, bytes and the points at which all plans had to be costed.

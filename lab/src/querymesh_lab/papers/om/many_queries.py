@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from querymesh.optimize.chart.fair_rounds import FairRounds, Turn
-from querymesh.optimize.chart.query_charts import Chosen
+from querymesh.optimize.chart.query_charts import ChosenPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result, Sense
 from querymesh_lab.papers.om import om_data
@@ -59,7 +59,7 @@ class ServedQueries:
     queue: FairRounds
 
     def fidelity(self, kind: str) -> dict[str, float]:
-        """The means of one kind of query."""
+        """The mean figures of the queries of one kind."""
         mine = [each for name, each in self.followers.items() if name.startswith(kind)]
         return mean_details([each.followed() for each in mine])
 
@@ -112,7 +112,7 @@ def serve(followers: dict[str, QueryFollower]) -> ServedQueries:
     return ServedQueries(followers, list(queue.turns(one, count)), queue)
 
 
-def seconds(follower: QueryFollower, chosen: Chosen, at: int) -> float:
+def seconds(follower: QueryFollower, chosen: ChosenPlan, at: int) -> float:
     """How long a round's tuples take in all operators of the plan."""
     hosts = follower.course.hosts
     if len(chosen.order) == 1:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.om import example as om_example
-from querymesh_lab.papers.om import grid_charts as om_grid
-from querymesh_lab.papers.om import join_figures as om_joins
-from querymesh_lab.papers.om import look_back as om_estimates
-from querymesh_lab.papers.om import many_queries as om_many
-from querymesh_lab.papers.om import om_charts
-from querymesh_lab.papers.om import single_figures as om_single
+from querymesh_lab.papers.claim import Result
+from querymesh_lab.papers.om import (
+    grid_charts,
+    join_figures,
+    look_back,
+    many_queries,
+    om_charts,
+    single_figures,
+    weights_example,
+)
 from querymesh_lab.papers.om.courses import no_trace, trace_folder
+from querymesh_lab.papers.om.single_figures import FidelityPoint
 from querymesh_lab.papers.reproduced import Figures, Reproduced
 
 
 def example(bench: Bench) -> Reproduced:
     """§ 3.2: how weights choose between two plans."""
-    return Reproduced(om_example.results())
+    return Reproduced(weights_example.results())
 
 
 def figure_3a(bench: Bench) -> Reproduced:
@@ -24,28 +31,37 @@ def figure_3a(bench: Bench) -> Reproduced:
     folder = trace_folder()
     if folder is None:
         return Reproduced(no_trace(bench, "3a", ["Q1: rounds with the best plan, k = 10"]))
-    results, found = om_single.figure_3a(bench, folder)
+    results, found = single_figures.figure_3a(bench, folder)
     return Reproduced(
         results, [lambda: om_charts.sel_lambda(found[0]), lambda: om_charts.by_time(found)]
     )
 
 
-def figure_3b(bench: Bench) -> Reproduced:
-    """3b: fidelity by how erratic λ is."""
-    folder = trace_folder()
-    if folder is None:
-        return Reproduced(no_trace(bench, "3b", ["Q1: least fidelity"]))
-    results, points = om_single.figure_3b(bench, folder)
-    return Reproduced(results, [lambda: om_charts.by_filter("3b", points)])
+def _by_setting(
+    figure: str,
+    measure: Callable[[Bench, Path], tuple[list[Result], list[FidelityPoint]]],
+    draw: Callable[[str, list[FidelityPoint]], dict[str, str]],
+    claims: Sequence[str],
+) -> Callable[[Bench], Reproduced]:
+    """A figure of fidelity by one setting; without the trace, its claims without a value."""
+
+    def run(bench: Bench) -> Reproduced:
+        folder = trace_folder()
+        if folder is None:
+            return Reproduced(no_trace(bench, figure, claims))
+        results, points = measure(bench, folder)
+        return Reproduced(results, [lambda: draw(figure, points)])
+
+    return run
 
 
-def figure_3c(bench: Bench) -> Reproduced:
-    """3c: fidelity by k, the partitions of a dimension."""
-    folder = trace_folder()
-    if folder is None:
-        return Reproduced(no_trace(bench, "3c", ["Q1: k = 10", "Q1: k = 40"]))
-    results, points = om_single.figure_3c(bench, folder)
-    return Reproduced(results, [lambda: om_charts.by_partitions("3c", points)])
+figure_3b = _by_setting("3b", single_figures.figure_3b, om_charts.by_filter, ["Q1: least fidelity"])
+"""3b: fidelity by how erratic λ is."""
+
+figure_3c = _by_setting(
+    "3c", single_figures.figure_3c, om_charts.by_partitions, ["Q1: k = 10", "Q1: k = 40"]
+)
+"""3c: fidelity by k, the partitions of a dimension."""
 
 
 def figure_4a(bench: Bench) -> Reproduced:
@@ -53,15 +69,15 @@ def figure_4a(bench: Bench) -> Reproduced:
     folder = trace_folder()
     if folder is None:
         return Reproduced(no_trace(bench, "4a", ["Q2: smoothest", "Q2: least fidelity"]))
-    results, points = om_joins.figure_4a(bench, folder)
-    results += om_joins.figure_joins(bench, folder)
+    results, points = join_figures.figure_4a(bench, folder)
+    results += join_figures.figure_joins(bench, folder)
     return Reproduced(results, [lambda: om_charts.by_filter("4a", points)])
 
 
 def figure_4b(bench: Bench) -> Reproduced:
-    """4b: joins, by k; URND needs no trace."""
+    """4b: fidelity of joins by k; URND needs no trace."""
     folder = trace_folder()
-    results, points = om_joins.figure_4b(bench, folder)
+    results, points = join_figures.figure_4b(bench, folder)
     if folder is None:
         results += no_trace(bench, "4b", ["Q2, DEC: points above URND, least over k"])
     return Reproduced(results, [lambda: om_charts.by_partitions("4b", points)])
@@ -73,24 +89,24 @@ def many(bench: Bench) -> Reproduced:
     if folder is None:
         names = ["ten queries: those of one stream", "ten queries: joins"]
         return Reproduced(no_trace(bench, "5.4", names))
-    return Reproduced(om_many.results(bench, folder))
+    return Reproduced(many_queries.results(bench, folder))
 
 
 def grid(bench: Bench) -> Reproduced:
     """Beyond the paper: regions split along borders."""
-    found = om_grid.measure(bench)
-    return Reproduced(om_grid.results(found), [lambda: om_charts.grid(found)])
+    found = grid_charts.measure(bench)
+    return Reproduced(grid_charts.results(found), [lambda: om_charts.grid(found)])
 
 
 def estimates(bench: Bench) -> Reproduced:
     """Beyond the paper: d, a, and streams that change faster than they are estimated."""
     folder = trace_folder()
-    results, points = om_estimates.drift(bench, folder)
+    results, points = look_back.drift(bench, folder)
     found = Reproduced(results, [lambda: om_charts.drift(points)])
     if folder is None:
         found.results += no_trace(bench, "estimates", ["Q1, Q2: by d and a"])
     else:
-        found.results += om_estimates.back(bench, folder)[0]
+        found.results += look_back.back(bench, folder)[0]
     return found
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 from querymesh.classify.attributes import choose_attributes, one_piece
 from querymesh.classify.condense import TrainingSet
 from querymesh.cost.route_time import Overheads
-from querymesh.optimize.routes.best_route import ROUTE_SEARCHES, RouteSearch
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
+from querymesh.optimize.routes.subset import RouteSearch
 from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.searches import SEARCHES, Search
 from querymesh.optimize.search.start import STARTS, Start

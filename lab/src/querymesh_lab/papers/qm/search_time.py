@@ -1,6 +1,6 @@
 """QM Figure 12: what a search takes, by the size of the training set and by the operators.
 
-Problems are generated (`reproduce/generated.py`), so that there are exactly as many training
+Problems are generated (`generated`), so that there are exactly as many training
 tuples as the figure asks for. Times of one machine say little; how they grow says more, and is
 stated as the slope of a straight line through the logarithms (1 is linear, 2 quadratic). Beside it
 stands the growth of the partitions costed, which no machine changes. The searches stop as in the

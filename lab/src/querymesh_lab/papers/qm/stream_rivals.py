@@ -1,7 +1,7 @@
 """Rivals on a join of windowed streams: profiled and trained alike, then run in turns.
 
 What a run costs is read twice: the join core alone, in this process and by its processor time
-(`bench/core_run.py`), and a whole Spark job by the clock. The paper's engine has no border between
+(`core_run`), and a whole Spark job by the clock. The paper's engine has no border between
 two languages to carry tuples over, so its figures are compared with the first.
 """
 

@@ -48,21 +48,20 @@ MEAN_GAP_US = 500_000
 
 @dataclass(frozen=True)
 class TenStreams:
-    """One data set: its distribution and the freedom the paper leaves.
+    """One data set: its distribution and the freedom the paper leaves."""
 
-    `in_window` tuples of a stream are in its window, on average over the streams.
-    """
-
-    distribution: Distribution = "poisson"
+    distribution: Distribution
     shift: int = 3
     matches: float = 3.0
     in_window: int = 40_000
+    """Tuples of a stream that are in its window, on average over the streams."""
+
     streams: int = 10
     seed: int = 0
 
     @property
     def window_s(self) -> int:
-        """The length of every window."""
+        """The length of every window, in seconds."""
         return self.in_window * MEAN_GAP_US // 1_000_000
 
     @property
@@ -112,7 +111,7 @@ class TenStreams:
         return np.asarray(shuffled[symbol] % PARTITIONS, np.int64)
 
     def query(self) -> Query:
-        """S0 ⋈ S1 ⋈ … ⋈ S9."""
+        """The query S0 ⋈ S1 ⋈ … ⋈ S9."""
         first, *others = self.aliases
         joined = ", ".join(f"{a.upper()} {a} [RANGE {self.window_s} SECONDS]" for a in self.aliases)
         keys = [f"{first}.{key} = {a}.{key}" for a in others for key in ("symbol", "v")]

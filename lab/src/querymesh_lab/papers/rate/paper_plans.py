@@ -7,8 +7,8 @@ results. Two scalings leave the shape of every curve as it is, if costs and rate
     fewer     1/s of the rows, s times the selectivity  1/s of all results, s times sooner
 
 The paper does not give what a row costs. `HANDLING_S` is fitted: with it, and results read as a
-queue's (`rate_curves`), the two plans of § 5.2 cross near the 2,000 results of Figure 9. All of
-§ 5.3 is then a prediction.
+queue's (`optimize/rate/curves.py`), the two plans of § 5.2 cross near the 2,000 results of Figure
+9. All of § 5.3 is then a prediction.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Scale:
 
     @property
     def time(self) -> float:
-        """The paper's seconds in one of ours."""
+        """How many of the paper's seconds pass in one of ours."""
         return self.faster * self.fewer
 
     def __str__(self) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.rate import rate_figures
-from querymesh_lab.papers.rate import table_3 as rate_costs
+from querymesh_lab.papers.rate import join_costs, rate_figures
 from querymesh_lab.papers.rate.rate_charts import outputs_by_time
 from querymesh_lab.papers.rate.rate_figures import FIRST, SHOWN, ZOOMED
 from querymesh_lab.papers.reproduced import Figures, Reproduced
@@ -17,7 +16,7 @@ def figure_1(bench: Bench) -> Reproduced:
 
 def table_3(bench: Bench) -> Reproduced:
     """Table 3: what joins cost on this machine."""
-    return Reproduced(rate_costs.results(bench))
+    return Reproduced(join_costs.results(bench))
 
 
 def figures_7_to_10(bench: Bench) -> Reproduced:

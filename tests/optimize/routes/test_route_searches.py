@@ -7,13 +7,11 @@ from hypothesis import given
 from profiles import profile_of, random_profiles
 from querymesh.errors import TrainingError
 from querymesh.mesh.route import written_route
-from querymesh.optimize.routes.best_route import (
-    ROUTE_SEARCHES,
-    Subset,
-    exact_route,
-    greedy_route,
-    rank,
-)
+from querymesh.optimize.routes.dynamic_programming import exact_route
+from querymesh.optimize.routes.greedy import greedy
+from querymesh.optimize.routes.rank import rank
+from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
+from querymesh.optimize.routes.subset import Subset
 from querymesh.optimize.train.describe import best_single
 from querymesh.stats.profile import survivors
 
@@ -37,9 +35,7 @@ def test_the_dynamic_program_finds_the_cheapest_of_all_allowed_orders(profile):
 @given(random_profiles())
 def test_greedy_and_written_orders_keep_precedence(profile):
     allowed = set(allowed_routes(profile.after))
-    assert (
-        greedy_route(profile.outcomes, profile.drop_us, profile.pass_us, profile.after) in allowed
-    )
+    assert greedy(subset_of(profile)) in allowed
     assert written_route(profile.after) in allowed
 
 

@@ -1,4 +1,4 @@
-"""A whole configuration from bits: in which sequence, and how many are too many.
+"""The cheapest index configuration: how many bits, for which attributes, in which sequence.
 
 AMRI's eq. 1 counts hashes and comparisons. To come to a bucket takes time as well, and a request
 that leaves attributes open comes to many, unless these have the lowest bits::
@@ -48,7 +48,7 @@ def visits_us(configuration: Configuration, workload: Workload, visit_us: float)
     return workload.requests * each * visit_us
 
 
-def place(
+def best_configuration(
     workload: Workload, prices: Prices, keys: int, attributes: int, bits: int, visit_us: float
 ) -> Configuration:
     """The cheapest configuration of at most `bits` bits; `visit_us` is the time a range of buckets

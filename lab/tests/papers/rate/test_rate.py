@@ -11,27 +11,12 @@ from querymesh.optimize.rate.curves import Curve, predicted
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.rate import plan_race as rate_race
-from querymesh_lab.papers.rate import rate, rate_figures
-from querymesh_lab.papers.rate.paper_plans import (
-    AB_FIRST,
-    AC_FIRST,
-    DEEP,
-    EVENLY,
-    FIVE_DELAYS_S,
-    FIVE_PLANS,
-    OTHER,
-    THREE_DELAYS_S,
-    Scale,
-    five_way,
-    paper_query,
-    three_way,
-)
+from querymesh_lab.papers.rate import paper_plans, plan_race, rate, rate_figures
 from querymesh_lab.papers.rate.plan_race import AGAIN, PlanRace, agreed, whole_tree_count
 from querymesh_lab.papers.rate.poisson_rows import DrawnPlan
 from querymesh_lab.papers.rate.threaded_run import StopRule, done_at_s, run_plan
 
-SMALL = Scale(faster=400, fewer=200)
+SMALL = paper_plans.Scale(faster=400, fewer=200)
 
 
 def rows_of(results):
@@ -51,10 +36,14 @@ def test_rows_are_done_one_after_the_other(arrivals_s, cost_s, busy_until_s):
     assert found == pytest.approx(np.array(expected))
 
 
-@pytest.mark.parametrize("scale", [Scale(faster=5), Scale(fewer=20), Scale(4, 50)], ids=str)
+@pytest.mark.parametrize(
+    "scale",
+    [paper_plans.Scale(faster=5), paper_plans.Scale(fewer=20), paper_plans.Scale(4, 50)],
+    ids=str,
+)
 def test_a_scaled_plan_has_the_papers_curve(scale):
-    for name, tree in five_way(scale).items():
-        paper, ours = predicted(five_way()[name]), predicted(tree)
+    for name, tree in paper_plans.five_way(scale).items():
+        paper, ours = predicted(paper_plans.five_way()[name]), predicted(tree)
         for results in (5_000, 20_000, 0.9 * paper.total):
             assert ours.time_of(results / scale.fewer) * scale.time == pytest.approx(
                 paper.time_of(results), rel=0.01
@@ -62,8 +51,8 @@ def test_a_scaled_plan_has_the_papers_curve(scale):
 
 
 def test_every_plan_gets_the_same_rows_and_they_match_as_often_as_the_paper_says():
-    query = paper_query(FIVE_DELAYS_S)
-    plans = [DrawnPlan(query, tree, 200) for tree in five_way().values()]
+    query = paper_plans.paper_query(paper_plans.FIVE_DELAYS_S)
+    plans = [DrawnPlan(query, tree, 200) for tree in paper_plans.five_way().values()]
     tables = {s.name: plans[0].rows_of(s).table for s in query.streams}
     for plan in plans[1:]:
         assert all(plan.rows_of(s).table.equals(tables[s.name]) for s in query.streams)
@@ -76,8 +65,8 @@ def test_every_plan_gets_the_same_rows_and_they_match_as_often_as_the_paper_says
 
 
 def test_rows_arrive_at_their_streams_rate_and_a_longer_run_has_those_of_a_shorter_one():
-    query = paper_query(THREE_DELAYS_S)
-    tree = three_way()[AB_FIRST]
+    query = paper_plans.paper_query(paper_plans.THREE_DELAYS_S)
+    tree = paper_plans.three_way()[paper_plans.AB_FIRST]
     for source in query.streams:
         short, long = (DrawnPlan(query, tree, seconds).rows_of(source) for seconds in (40, 60))
         came = np.searchsorted(short.arrivals_s, 40)
@@ -85,9 +74,12 @@ def test_rows_arrive_at_their_streams_rate_and_a_longer_run_has_those_of_a_short
         assert long.table.slice(0, short.table.num_rows).equals(short.table)
 
 
-@pytest.mark.parametrize("name", [OTHER, EVENLY])
+@pytest.mark.parametrize("name", [paper_plans.OTHER, paper_plans.EVENLY])
 def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
-    query, tree = paper_query(FIVE_DELAYS_S, SMALL), five_way(SMALL)[name]
+    query, tree = (
+        paper_plans.paper_query(paper_plans.FIVE_DELAYS_S, SMALL),
+        paper_plans.five_way(SMALL)[name],
+    )
     plan = DrawnPlan(query, tree, 60)
     oracle = duckdb.connect()
     for source in query.streams:
@@ -105,18 +97,21 @@ def test_a_plan_run_to_its_end_makes_what_duckdb_makes(spark, name):
 
 
 def test_a_run_stops_when_it_has_enough_results(spark):
-    scale = Scale(faster=100)
-    query, tree = paper_query(THREE_DELAYS_S, scale), three_way(scale)[AC_FIRST]
+    scale = paper_plans.Scale(faster=100)
+    query, tree = (
+        paper_plans.paper_query(paper_plans.THREE_DELAYS_S, scale),
+        paper_plans.three_way(scale)[paper_plans.AC_FIRST],
+    )
     ran = run_plan(spark, query, tree, StopRule(60, results=50))
     assert ran.made[-1] >= 50
     assert not ran.ended
 
 
 def test_shapes_are_those_of_the_trees():
-    trees = five_way()
-    assert join_shape(trees[DEEP]) == (((("A", "C"), "B"), "D"), "E")
-    assert join_shape(trees[EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
-    assert trees.keys() == FIVE_PLANS.keys()
+    trees = paper_plans.five_way()
+    assert join_shape(trees[paper_plans.DEEP]) == (((("A", "C"), "B"), "D"), "E")
+    assert join_shape(trees[paper_plans.EVENLY]) == ((("B", "D"), "E"), ("A", "C"))
+    assert trees.keys() == paper_plans.FIVE_PLANS.keys()
 
 
 def curve(*points, ends=False):
@@ -128,7 +123,7 @@ def raced():
     early = curve((0, 0), (10, 1_000), (20, 1_500))
     late = curve((0, 0), (5, 100), (20, 3_000))
     return PlanRace(
-        Scale(),
+        paper_plans.Scale(),
         expected={"early": early, "late": late},
         measured={"early": early, "late": late, AGAIN: curve((0, 0), (6, 100), (24, 3_000))},
         control="late",
@@ -152,7 +147,7 @@ def test_a_plan_that_was_stopped_before_gives_a_lower_bound():
 
 
 def test_plans_that_disagree_are_not_compared(monkeypatch):
-    monkeypatch.setattr(rate_race, "whole_tree_count", lambda *_: 3_000)
+    monkeypatch.setattr(plan_race, "whole_tree_count", lambda *_: 3_000)
     found = raced()
     assert agreed(Bench(start=lambda: None), None, {"early": None}, found) == 3_000
     found.measured["late"] = curve((0, 0), (9, 2_999), ends=True)

@@ -8,8 +8,7 @@ from querymesh.index.store.index_plan import BitPlan, HashPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import RivalsDisagreeError
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.amri import amri, amri_lab
-from querymesh_lab.papers.amri import index_race as amri_run
+from querymesh_lab.papers.amri import amri, amri_lab, index_race
 from querymesh_lab.papers.amri.fixed_router import OrderRouter
 from querymesh_lab.papers.amri.index_race import IndexRun, results_ratio
 from querymesh_lab.papers.amri.index_rivals import (
@@ -141,7 +140,7 @@ def test_rivals_start_with_what_is_best_for_the_training_stream():
 def test_rivals_that_differ_are_not_compared():
     one, other = IndexRun([(0.0, 0), (1.0, 5)]), IndexRun([(0.0, 0), (1.0, 6)])
     with pytest.raises(RivalsDisagreeError, match="differ"):
-        amri_run._same_requests({"one": [one], "other": [other]})
+        index_race._same_requests({"one": [one], "other": [other]})
 
 
 def test_a_run_that_takes_too_long_is_cut_off():

@@ -11,9 +11,8 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.classed import OPPOSITE
 from querymesh_lab.bench.data.lines import PATTERNS, condition, lines
 from querymesh_lab.bench.data.messages import PREDICATES, RELATION, messages
-from querymesh_lab.bench.data.row_predicate import functions, select
 from querymesh_lab.bench.filters import correlated, other_engines, plain_spark
-from querymesh_lab.bench.filters.contest import FilterQuestion, prepare
+from querymesh_lab.bench.filters.contest import prepare, python_question
 from querymesh_lab.bench.filters.where_bench import CASES, run_where
 from querymesh_lab.bench.measure import RivalsDisagreeError
 
@@ -25,14 +24,7 @@ def contest(spark):
     data = messages(1500, OPPOSITE)
     made = prepare(
         Bench(quick=True, start=lambda: spark),
-        FilterQuestion(
-            RELATION,
-            select(RELATION, PREDICATES),
-            data.table,
-            functions(PREDICATES),
-            classes=data.classes,
-            passes=data.passes,
-        ),
+        python_question(RELATION, PREDICATES, data),
     )
     yield made
     made.close()

@@ -3,14 +3,15 @@
 from collections import Counter
 
 import pyarrow as pa
-from querymesh.runtime.join_report import IndexUse, JoinReport
-from querymesh.runtime.loops.index_tuning import EVERYWHERE, IndexTuning
 
 import querymesh as qm
 from querymesh.index.tune.tuner import Load
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.runtime.channel import Channel
+from querymesh.runtime.loops.index_loop import EVERYWHERE, IndexLoop
 from querymesh.runtime.task.index_source import IndexPlans, IndexSource
+from querymesh.runtime.task.place import TaskPlace
+from querymesh.runtime.task_report import IndexUse, TaskReport
 
 SETTINGS = qm.indices.Indexing(first=100, window=1000, every=1000, steps=1, schedule="continuous")
 SCHEMA = pa.schema({"id": pa.int64(), "ts": pa.timestamp("us"), "k": pa.int64(), "x": pa.int64()})
@@ -28,13 +29,14 @@ def join():
 def report(shard, batch, requests):
     load = Load(Counter(requests), 100, 10_000, 4096)
     uses = {(shard, alias): IndexUse(load, probes=10, comparisons=30) for alias in "ab"}
-    return JoinReport({}, batch, "q", shard, indices=uses)
+    return TaskReport({}, TaskPlace(shard, batch, "q"), indices=uses)
 
 
 def tuning_of(folder, source=None):
     source = source or IndexSource("amri", SETTINGS, Channel(str(folder)))
-    tuning = IndexTuning(join(), source)
-    assert tuning.open() == []
+    tuning = IndexLoop(join(), source)
+    tuning.open()
+    assert tuning.problems == []
     return tuning
 
 
@@ -85,7 +87,7 @@ def test_comparisons_and_bytes_are_of_all_shards(tmp_path):
 
 
 def test_hash_indices_for_each_pattern_are_told_and_not_tuned(tmp_path):
-    tuning = IndexTuning(join(), IndexSource())
+    tuning = IndexLoop(join(), IndexSource())
     tuning.receive(report(0, None, {(0,): 10_000}))
     assert tuning.wait(5)
     assert tuning.changes == []

@@ -9,24 +9,16 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.measure import CONTROL, Timing
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.cbr import adapt_figures as cbr_adapt
-from querymesh_lab.papers.cbr import cbr, cbr_lab
-from querymesh_lab.papers.cbr import cost_figures as cbr_cost
-from querymesh_lab.papers.cbr import further as cbr_further
-from querymesh_lab.papers.cbr import random_claims as cbr_random_claims
-from querymesh_lab.papers.cbr import random_selectivities as cbr_random
-from querymesh_lab.papers.cbr import skew as cbr_skew
-from querymesh_lab.papers.cbr.eddy_runs import (
-    COUNTING,
-    KNOWS,
-    LEARNS,
-    LOTTERY,
-    OWN,
-    SBR,
-    CountedRun,
-    count,
-    mean_and_error,
-    star_case,
+from querymesh_lab.papers.cbr import (
+    adapt_figures,
+    cbr,
+    cbr_lab,
+    cost_figures,
+    eddy_runs,
+    further_settings,
+    random_claims,
+    random_selectivities,
+    skew,
 )
 from querymesh_lab.papers.cbr.stream_star import StreamStar, skewed
 
@@ -68,46 +60,50 @@ def rows_of(found):
 
 
 def test_content_learns_finds_the_classifier_attribute_and_comes_near_to_content_knows():
-    case = star_case(StreamStar(skewed(2, 0.05)), 16_000, 0)
-    found = count(case)
-    assert found.calls[KNOWS] < found.calls[LEARNS] < found.calls[SBR]
+    case = eddy_runs.star_case(StreamStar(skewed(2, 0.05)), 16_000, 0)
+    found = eddy_runs.count(case)
+    assert found.calls[eddy_runs.KNOWS] < found.calls[eddy_runs.LEARNS] < found.calls[eddy_runs.SBR]
     assert found.above_knows() < 12
-    assert found.improvement(KNOWS) > found.improvement() > 15
+    assert found.improvement(eddy_runs.KNOWS) > found.improvement() > 15
     kinds = Counter()
     for (_, went_by), calls in found.learned.routing.items():
-        kinds[cbr_random.kind_of(went_by)] += calls
-    assert kinds[cbr_random.RIGHT] > 10 * kinds[cbr_random.WRONG]
+        kinds[random_selectivities.kind_of(went_by)] += calls
+    assert kinds[random_selectivities.RIGHT] > 10 * kinds[random_selectivities.WRONG]
     assert sum(kinds.values()) == found.learned.routing_calls
 
 
 def test_improvement_is_over_the_better_setting_of_sbr():
-    found = CountedRun({SBR: 2.0, LOTTERY: 4.0, LEARNS: 1.0, KNOWS: 0.5}, {}, Metrics())
-    assert (found.improvement(), found.improvement(KNOWS)) == (50.0, 75.0)
-    assert found.improvement(over=LOTTERY) == 75.0
+    found = eddy_runs.CountedRun(
+        {eddy_runs.SBR: 2.0, eddy_runs.LOTTERY: 4.0, eddy_runs.LEARNS: 1.0, eddy_runs.KNOWS: 0.5},
+        {},
+        Metrics(),
+    )
+    assert (found.improvement(), found.improvement(eddy_runs.KNOWS)) == (50.0, 75.0)
+    assert found.improvement(over=eddy_runs.LOTTERY) == 75.0
 
 
 def test_every_rival_gives_the_same_results():
-    case = star_case(StreamStar(skewed(3, 0.2)), 4000, 0)
-    routers = (case.sbr(COUNTING), case.learns(COUNTING), case.knows())
+    case = eddy_runs.star_case(StreamStar(skewed(3, 0.2)), 4000, 0)
+    routers = (case.sbr(eddy_runs.COUNTING), case.learns(eddy_runs.COUNTING), case.knows())
     assert len({case.run(router).rows_out for router in routers}) == 1
 
 
 def test_what_calls_went_by_has_the_names_of_figure_5():
-    assert cbr_random.kind_of("classifier attrC") == cbr_random.RIGHT
-    assert cbr_random.kind_of("classifier key1") == cbr_random.WRONG
-    assert cbr_random.kind_of("no classifier") == cbr_random.NONE
-    assert cbr_random.kind_of("profiling") == "profiling"
+    assert random_selectivities.kind_of("classifier attrC") == random_selectivities.RIGHT
+    assert random_selectivities.kind_of("classifier key1") == random_selectivities.WRONG
+    assert random_selectivities.kind_of("no classifier") == random_selectivities.NONE
+    assert random_selectivities.kind_of("profiling") == "profiling"
 
 
 def test_a_mean_has_its_confidence_interval():
-    found = mean_and_error([1.0, 2.0, 3.0])
+    found = eddy_runs.mean_and_error([1.0, 2.0, 3.0])
     assert found["mean"] == 2.0
     assert found["half_interval"] == pytest.approx(4.30 / np.sqrt(3), rel=1e-3)
     assert found["streams"] == 3
 
 
 def test_two_attributes_tell_the_class_only_together():
-    case = cbr_further.together_case(20_000, 0)
+    case = further_settings.together_case(20_000, 0)
     kind, left, right = (np.asarray(case.batch.column(n)) for n in ("attrC", "left", "right"))
     assert ((left + right) % 4 == kind).all()
     assert "attrC" not in case.attributes
@@ -117,18 +113,18 @@ def test_two_attributes_tell_the_class_only_together():
 
 
 def test_settings_are_judged_on_other_streams_than_those_of_the_figures(bench):
-    largest = cbr_further.workloads(bench, None)["largest skew, 4 joins"]
-    figures = [star_case(StreamStar(skewed(4, 0.05)), 5000, seed) for seed in range(10)]
+    largest = further_settings.workloads(bench, None)["largest skew, 4 joins"]
+    figures = [eddy_runs.star_case(StreamStar(skewed(4, 0.05)), 5000, seed) for seed in range(10)]
     for case in largest:
         assert not any(case.batch.equals(other.batch) for other in figures)
 
 
 def test_the_largest_skew_has_the_papers_claim(bench):
     points = [
-        cbr_skew.SkewPoint(8, 0.05, (_counted(4.7, 1.5, own=1.4),)),
-        cbr_skew.SkewPoint(8, 0.95, (_counted(2.0, 1.9, own=1.7),)),
+        skew.SkewPoint(8, 0.05, (_counted(4.7, 1.5, own=1.4),)),
+        skew.SkewPoint(8, 0.95, (_counted(2.0, 1.9, own=1.7),)),
     ]
-    rows = {row.claim.claim: row for row in cbr_skew.results(points)}
+    rows = {row.claim.claim: row for row in skew.results(points)}
     row = rows["8 joins, largest skew: fewer routing calls than SBR"]
     assert (row.claim.paper_value, row.verdict) == (67.8, "exceeds")
     assert rows["A < B, all joins: fewer routing calls than SBR"].claim.paper_value == 26.9
@@ -141,11 +137,11 @@ def test_the_largest_skew_has_the_papers_claim(bench):
 
 def test_how_near_to_content_knows_is_told_of_the_worst_skew():
     points = [
-        cbr_skew.SkewPoint(8, 0.05, (_counted(4.7, 1.03, knows=1.0),)),
-        cbr_skew.SkewPoint(6, 0.35, (_counted(4.7, 1.2, own=1.04, knows=1.0),)),
-        cbr_skew.SkewPoint(6, 0.95, (_counted(4.7, 1.02, knows=1.0),)),
+        skew.SkewPoint(8, 0.05, (_counted(4.7, 1.03, knows=1.0),)),
+        skew.SkewPoint(6, 0.35, (_counted(4.7, 1.2, own=1.04, knows=1.0),)),
+        skew.SkewPoint(6, 0.95, (_counted(4.7, 1.02, knows=1.0),)),
     ]
-    learns, own = (row for row in cbr_skew.results(points) if "worst skew" in row.claim.claim)
+    learns, own = (row for row in skew.results(points) if "worst skew" in row.claim.claim)
     assert learns.claim.whose == own.claim.whose == "project"
     assert (learns.our_value, learns.verdict) == (pytest.approx(20.0), "contradicts")
     assert learns.note == "6 joins, A 35%; kept at 2 of 3 points"
@@ -154,30 +150,36 @@ def test_how_near_to_content_knows_is_told_of_the_worst_skew():
 
 def test_how_near_to_content_knows_has_a_row_for_each_number_of_joins():
     found = [
-        cbr_random.Streams(joins, counted=[_counted(4.0, learns, knows=1.0)])
+        random_selectivities.RandomStreams(joins, counted=[_counted(4.0, learns, knows=1.0)])
         for joins, learns in ((4, 1.1), (8, 1.02))
     ]
-    rows = cbr_random_claims.above_knows(found)
+    rows = random_claims.above_knows(found)
     assert [(row.claim.claim.split(":")[0], row.verdict) for row in rows] == [
         ("4 joins, Content-Learns", "contradicts"),
         ("8 joins, Content-Learns", "exceeds"),
-        (f"4 joins, {OWN}", "contradicts"),
-        (f"8 joins, {OWN}", "exceeds"),
+        (f"4 joins, {eddy_runs.OWN}", "contradicts"),
+        (f"8 joins, {eddy_runs.OWN}", "exceeds"),
     ]
 
 
 def _counted(sbr, learns, own=None, knows=None):
-    calls = {SBR: sbr, LOTTERY: sbr, LEARNS: learns, OWN: own or learns, KNOWS: knows or learns}
-    return CountedRun(calls, calls, Metrics())
+    calls = {
+        eddy_runs.SBR: sbr,
+        eddy_runs.LOTTERY: sbr,
+        eddy_runs.LEARNS: learns,
+        eddy_runs.OWN: own or learns,
+        eddy_runs.KNOWS: knows or learns,
+    }
+    return eddy_runs.CountedRun(calls, calls, Metrics())
 
 
 def test_figure_8_finds_that_the_sensor_tells_most_about_light():
-    moments = cbr_adapt.figure_8(readings(12_000))
+    moments = adapt_figures.figure_8(readings(12_000))
     assert moments
     assert {moment.best for moment in moments} == {"sensor"}
     assert all(0.3 < moment.selectivity < 0.7 for moment in moments)
     assert [m.hours for m in moments] == sorted(m.hours for m in moments)
-    row = cbr_adapt.results_8(moments)[0]
+    row = adapt_figures.results_8(moments)[0]
     assert row.our_value == 100
 
 
@@ -192,19 +194,25 @@ def test_filters_with_a_cost_give_the_same_results():
     batch = readings(500)
     bounds = cbr_lab.random_bounds(batch, np.random.default_rng(0))
     plain, dear = (cbr_lab.q2(batch, bounds, cost) for cost in (None, 1.0))
-    assert plain.run(plain.sbr(COUNTING)).rows_out == dear.run(dear.sbr(COUNTING)).rows_out
+    assert (
+        plain.run(plain.sbr(eddy_runs.COUNTING)).rows_out
+        == dear.run(dear.sbr(eddy_runs.COUNTING)).rows_out
+    )
 
 
 def test_figure_9_has_our_target_of_overhead_with_the_cheapest_operators_that_cost_anything():
     found = [
-        cbr_cost.Dearer(
+        cost_figures.DearerPoint(
             cost_us,
-            Timing({SBR: (1.0,), LEARNS: (seconds,), CONTROL: (1.01,)}, SBR),
-            {SBR: 2.0, LEARNS: 1.99},
+            Timing(
+                {eddy_runs.SBR: (1.0,), eddy_runs.LEARNS: (seconds,), CONTROL: (1.01,)},
+                eddy_runs.SBR,
+            ),
+            {eddy_runs.SBR: 2.0, eddy_runs.LEARNS: 1.99},
         )
         for cost_us, seconds in ((0.0, 3.0), (100.0, 1.02), (500.0, 0.9))
     ]
-    row = cbr_cost.results_9(found)[-1]
+    row = cost_figures.results_9(found)[-1]
     assert row.claim.claim == "Q2, operators of 100 µs: more time than SBR"
     assert (row.claim.whose, row.claim.paper_value, row.verdict) == ("project", 5.0, "exceeds")
     assert row.our_value == pytest.approx(2.0)
@@ -214,8 +222,8 @@ def test_figure_9_has_our_target_of_overhead_with_the_cheapest_operators_that_co
 def test_calls_until_a_tuple_is_dropped_leave_out_those_of_results():
     batch = readings(3000)
     case = cbr_lab.q2(batch, cbr_lab.random_bounds(batch, np.random.default_rng(1)))
-    found = cbr_adapt.answer(case)
-    for name in (SBR, LOTTERY, LEARNS):
+    found = adapt_figures.answer(case)
+    for name in (eddy_runs.SBR, eddy_runs.LOTTERY, eddy_runs.LEARNS):
         assert found.calls[name] == pytest.approx(found.until_dropped[name] + 4 * found.passed)
 
 

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 from querymesh.errors import QueryMeshError
-from querymesh.optimize.chart.query_charts import Chosen
+from querymesh.optimize.chart.query_charts import ChosenPlan
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.real_folder import holds
 from querymesh_lab.papers import papers
-from querymesh_lab.papers.om import example as om_example
-from querymesh_lab.papers.om import grid_charts as om_grid
-from querymesh_lab.papers.om import look_back as om_estimates
-from querymesh_lab.papers.om import many_queries as om_many
-from querymesh_lab.papers.om import om, om_charts, om_data
+from querymesh_lab.papers.om import (
+    grid_charts,
+    look_back,
+    many_queries,
+    om,
+    om_charts,
+    om_data,
+    weights_example,
+)
 from querymesh_lab.papers.om.courses import join_courses, single_courses
 from querymesh_lab.papers.om.om_data import (
     HOST,
@@ -69,7 +73,7 @@ def rows_of(results):
 
 
 def test_the_numbers_of_section_3_2_come_out_as_printed():
-    rows = rows_of(om_example.results())
+    rows = rows_of(weights_example.results())
     values = [row["our_value"] for row in rows.values()]
     assert values == [697.52, 517.54, 5550.0, 9150.0, 0.0]
     assert {row["verdict"] for row in rows.values()} == {"exceeds"}
@@ -78,8 +82,8 @@ def test_the_numbers_of_section_3_2_come_out_as_printed():
 
 
 def test_a_number_that_is_off_contradicts(monkeypatch):
-    monkeypatch.setitem(om_example.PRINTED, 2, (5551.0, 9150.0))
-    rows = [*rows_of(om_example.results()).values()]
+    monkeypatch.setitem(weights_example.PRINTED, 2, (5551.0, 9150.0))
+    rows = [*rows_of(weights_example.results()).values()]
     assert rows[-1]["verdict"] == "contradicts"
 
 
@@ -191,45 +195,49 @@ def test_join_selectivities_that_move_are_estimated_anew(bench, trace):
 
 
 def test_a_swing_faster_than_the_estimates_is_worse_than_random():
-    fast, slow = (om_estimates.swinging(period, 60) for period in (2, 30))
+    fast, slow = (look_back.swinging(period, 60) for period in (2, 30))
     assert follow(q1(fast, 40), fast).fidelity < 10
     assert follow(q1(slow, 40), slow).fidelity > 85
 
 
 def test_ten_queries_are_served_in_turn_and_a_heavy_one_starves_nobody(trace, bench):
-    served = om_many.serve(om_many.queries(bench, trace, lambda rates: smoothed(rates, 30)))
+    served = many_queries.serve(
+        many_queries.queries(bench, trace, lambda rates: smoothed(rates, 30))
+    )
     names = list(served.followers)
     assert len(names) == 10
     assert [turn.query for turn in served.turns[:20]] == names * 2
     assert served.longest_turns == 9
     assert served.longest_over_bound <= 1.0
     took = {name: served.queue.served(name).busy_s for name in names}
-    assert took[om_many.HEAVY] > 10 * max(took[name] for name in names if name != om_many.HEAVY)
+    assert took[many_queries.HEAVY] > 10 * max(
+        took[name] for name in names if name != many_queries.HEAVY
+    )
 
 
 def test_a_round_takes_as_long_as_its_plan_has_tuples_to_process():
     met = still([100, 101], [0.25, 0.25])
     follower = QueryFollower(q1(met), met)
     selected_first, projected_first = (
-        om_many.seconds(follower, Chosen((SINGLE,), (plan,)), 0) for plan in (0, 1)
+        many_queries.seconds(follower, ChosenPlan((SINGLE,), (plan,)), 0) for plan in (0, 1)
     )
     assert selected_first == pytest.approx(100 / 400e3 + 25 / 500e3)
     assert projected_first == pytest.approx(100 / 400e3 + 100 / 500e3)
     hosts = {"TCP": [np.array([1, 1])], "UDP": [np.array([1, 2])], "SF": [np.array([7])]}
     joined = QueryFollower(q2(urnd(STREAMS, 5)), HostCourse(hosts))
-    order = Chosen(("TCP", "UDP", "SF"), (0, 0, 0))
-    assert om_many.seconds(joined, order, 0) == pytest.approx((2 + 2 + 2 + 1) / 3e3)
+    order = ChosenPlan(("TCP", "UDP", "SF"), (0, 0, 0))
+    assert many_queries.seconds(joined, order, 0) == pytest.approx((2 + 2 + 2 + 1) / 3e3)
 
 
 def test_regions_split_along_borders_are_as_good_and_fewer(bench):
-    drawn = om_grid.measure(bench)
+    drawn = grid_charts.measure(bench)
     finest = max(each.k for each in drawn if each.query == "Q1")
     regular, split = (each for each in drawn if each.query == "Q1" and each.k == finest)
-    assert (regular.kind, split.kind) == (om_grid.REGULAR, om_grid.ADAPTIVE)
+    assert (regular.kind, split.kind) == (grid_charts.REGULAR, grid_charts.ADAPTIVE)
     assert regular.regions == regular.costed == finest**2
     assert split.regions < regular.regions / 10
     assert split.fidelity >= regular.fidelity - 1
-    assert rows_of(om_grid.results(drawn))
+    assert rows_of(grid_charts.results(drawn))
 
 
 @pytest.mark.parametrize("name", [name for name in om.FIGURES if name not in ("3.2", "grid")])

@@ -17,11 +17,11 @@ from querymesh_lab.papers.qm.stream_rivals import (
 from querymesh_lab.papers.qm.ten_streams import HINTS, MEAN_GAP_US, TenStreams
 from querymesh_lab.papers.qm.ten_way import PARTITIONS
 
-SMALL = TenStreams(in_window=400, streams=4)
+SMALL = TenStreams("poisson", in_window=400, streams=4)
 
 
 def test_the_tuples_of_a_stream_arrive_in_order_at_about_the_papers_rate():
-    tables = TenStreams(in_window=4000).tables(2)
+    tables = TenStreams("poisson", in_window=4000).tables(2)
     assert list(tables) == [f"S{number}" for number in range(10)]
     rows = [table.num_rows for table in tables.values()]
     assert sum(rows) == pytest.approx(10 * 2 * 4000, rel=0.03)
@@ -32,7 +32,7 @@ def test_the_tuples_of_a_stream_arrive_in_order_at_about_the_papers_rate():
 
 
 def test_a_partition_shifts_every_third_stream_and_every_third_hint():
-    design = TenStreams(in_window=4000)
+    design = TenStreams("poisson", in_window=4000)
     for number, table in enumerate(design.tables(3).values()):
         partition = design.partition(np.asarray(table["symbol"]))
         for k in range(PARTITIONS):
@@ -46,7 +46,7 @@ def test_a_partition_shifts_every_third_stream_and_every_third_hint():
 
 
 def test_a_probe_of_a_stream_shifted_alike_finds_as_many_as_asked_for():
-    design = TenStreams(in_window=3000, streams=4, matches=3.0)
+    design = TenStreams("poisson", in_window=3000, streams=4, matches=3.0)
     profile = StreamSubject(design, 0).profiles(3000)["s0"]
     partition = design.partition(np.asarray(profile.sample["symbol"]))
     outcomes = profile.outcomes
@@ -93,7 +93,7 @@ def test_the_core_gives_what_duckdb_gives_whatever_the_steps():
 
 
 def test_both_rivals_learn_from_the_same_profile_and_agree():
-    design = TenStreams(in_window=2000, streams=5, shift=4, matches=6.0)
+    design = TenStreams("poisson", in_window=2000, streams=5, shift=4, matches=6.0)
     subject = StreamSubject(design, 2)
     profiles = subject.profiles(1000)
     meshes = train_stream_rivals(subject.join, profiles, step=10**6)

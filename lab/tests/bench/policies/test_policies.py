@@ -12,7 +12,7 @@ from querymesh_lab.bench.data.classed import OPPOSITE
 from querymesh_lab.bench.data.messages import messages
 from querymesh_lab.bench.filters.correlated import pooled
 from querymesh_lab.bench.measure import RivalsDisagreeError, silent
-from querymesh_lab.bench.policies import policies_bench as policies
+from querymesh_lab.bench.policies import policies_bench
 from querymesh_lab.bench.policies.filter_subjects import (
     FilterSubject,
     drifting,
@@ -32,19 +32,19 @@ from querymesh_lab.papers import policy_cases
 from querymesh_lab.papers.cbr.stream_star import StreamStar, skewed
 from querymesh_lab.papers.policy_cases import MixedStar
 
-EVERY = {**policies.CASES, **policy_cases.CASES}
+EVERY = {**policies_bench.CASES, **policy_cases.CASES}
 EDDIES = {"eddy": deciding("eddy", Routing()), "cbr": deciding("cbr", PAPER)}
 SMALL_JOIN = {"rate": 60.0, "window_s": 4, "shape": "3-way", "matches": 6.0, "rare": 0.005}
 
 
 def quick_rows(*cases):
-    return policies.run_policies(True, list(cases), silent, policy_cases.CASES)
+    return policies_bench.run_policies(True, list(cases), silent, policy_cases.CASES)
 
 
 @pytest.mark.parametrize("case", ["pooled", "3-way skewed", "Stream-Star, A < B"])
 def test_a_quick_run_has_a_row_for_each_policy_and_names_its_command(case):
     rows = quick_rows(case)
-    assert [row["details"]["policy"] for row in rows] == list(policies.POLICIES)
+    assert [row["details"]["policy"] for row in rows] == list(policies_bench.POLICIES)
     for row in rows:
         at = row["details"]
         assert row["case"] == case
@@ -53,7 +53,7 @@ def test_a_quick_run_has_a_row_for_each_policy_and_names_its_command(case):
         assert at["a_a"] > 0
         assert at["limit_bound"] <= at["evaluations"] * 1.02
         assert at["learned"]
-    text = policies.as_text(rows)
+    text = policies_bench.as_text(rows)
     assert len(text.splitlines()) == 1 + len(rows)
     assert text.count(case) == 1, "a case is named once"
 
@@ -143,7 +143,7 @@ def test_keys_of_the_mixed_star_do_not_tell_by_their_size_who_has_a_partner():
 def test_a_case_whose_data_are_missing_is_passed_over_saying_so(monkeypatch, tmp_path):
     monkeypatch.setenv("QUERYMESH_DATA", str(tmp_path))
     said = []
-    assert policies.run_policies(True, ["KDD connections"], said.append) == []
+    assert policies_bench.run_policies(True, ["KDD connections"], said.append) == []
     assert said == ["  KDD connections: skipped, its data are not here"]
 
 
@@ -162,7 +162,7 @@ def test_every_case_names_itself():
 
 
 def test_a_figure_that_is_not_known_is_a_dash():
-    assert policies._two(math.nan) == "–"
+    assert policies_bench._two(math.nan) == "–"
 
 
 def test_training_sees_the_sample_it_is_given():

@@ -58,7 +58,7 @@ def test_rivals_agree_and_are_timed_inside_the_fabric_and_as_a_job(bench):
 
 
 def test_figure_10_has_a_row_for_each_claim_those_of_the_eddy_among_them(bench):
-    design = TenStreams(in_window=1000, streams=5, shift=4, matches=6.0)
+    design = TenStreams("poisson", in_window=1000, streams=5, shift=4, matches=6.0)
     poisson = output_rate.measure(bench, design)
     uniform = replace(poisson, data="uniform")
     varied = sensitivity.measure(bench, design)

@@ -9,8 +9,8 @@ from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.index_plan import BitPlan
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Request
+from querymesh.index.tune.configure import best_configuration, openings, visits_us
 from querymesh.index.tune.exhaustive import best_by_total
-from querymesh.index.tune.placing import openings, place, visits_us
 from querymesh.index.tune.selection import all_bits, best_bits
 
 PRICES = Prices(0.001, 0.001)
@@ -23,15 +23,15 @@ def workload(frequencies, requests=1000.0):
 
 def test_what_is_asked_alone_gets_the_highest_bits():
     asked = workload({(1,): 0.8, (0, 1): 0.2})
-    placed = place(asked, PRICES, 2, 2, 12, visit_us=0.005)
+    placed = best_configuration(asked, PRICES, 2, 2, 12, visit_us=0.005)
     assert placed.sequence[0] == 1
     assert openings(placed, (1,)) == 1
 
 
 def test_dear_visits_make_fewer_buckets():
     alike = workload({(0,): 1 / 3, (1,): 1 / 3, (2,): 1 / 3})
-    free = place(alike, PRICES, 3, 3, 12, visit_us=0.0)
-    dear = place(alike, PRICES, 3, 3, 12, visit_us=0.1)
+    free = best_configuration(alike, PRICES, 3, 3, 12, visit_us=0.0)
+    dear = best_configuration(alike, PRICES, 3, 3, 12, visit_us=0.1)
     assert free.bits == best_bits(alike, PRICES, 3, 12).bits
     assert dear.total < free.total
 
@@ -40,7 +40,7 @@ def test_dear_visits_make_fewer_buckets():
 @given(st.dictionaries(PATTERNS, st.floats(0.05, 1), min_size=1), st.sampled_from([0.0, 0.01, 0.3]))
 def test_no_sequence_of_the_same_bits_is_cheaper(frequencies, visit_us):
     asked = workload(frequencies)
-    placed = place(asked, PRICES, 3, 3, 8, visit_us)
+    placed = best_configuration(asked, PRICES, 3, 3, 8, visit_us)
 
     def cost(configuration):
         own = visits_us(configuration, asked, visit_us)
@@ -69,8 +69,8 @@ def test_openings_are_those_of_a_real_probe(bits, pattern, sequence):
 
 
 def test_nothing_to_index_is_placed_as_well():
-    assert place(workload({(): 1.0}), PRICES, 2, 2, 5, 0.01).total == 0
-    assert place(workload({(0,): 1.0}), PRICES, 1, 1, 0, 0.01).total == 0
+    assert best_configuration(workload({(): 1.0}), PRICES, 2, 2, 5, 0.01).total == 0
+    assert best_configuration(workload({(0,): 1.0}), PRICES, 1, 1, 0, 0.01).total == 0
     with pytest.raises(ValueError, match="bits"):
         Configuration((21,), 1)
 
