@@ -140,6 +140,16 @@ def test_a_whole_plan_has_the_plan_chosen_for_each_stream():
     assert plan_text(whole_plan(shape, ("s", "t"), {})) == "π(σ(s)) ⋈ t"
 
 
+def test_all_orders_of_six_streams_are_candidates_and_none_is_costed():
+    def never(order):
+        raise AssertionError(order)
+
+    assert len(candidate_orders(q2(streams=6).shape, never)) == factorial(6) // 2
+    assert len(candidate_orders(q2(streams=4).shape, never, most_orders=12)) == 12
+    with pytest.raises(AssertionError):
+        candidate_orders(q2(streams=4).shape, never, most_orders=11)
+
+
 def test_too_many_orders_are_searched_for_and_few_found():
     query = q2(seed=4, streams=8)
     assert 1 <= len(query.orders) <= 64

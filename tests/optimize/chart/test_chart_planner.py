@@ -247,6 +247,7 @@ def test_rates_beyond_the_chart_are_counted_and_the_chart_is_built_for_them():
     planner, world = ChartPlanner(join, Charting(patience=3)), World(join, ALL)
     run_of(planner, world, 4, a=10, b=20, c=30)
     assert planner.chart.dimensions[2].high == pytest.approx(60)
+    assert [each.low for each in planner.chart.dimensions] == [0, 0, 0]
     run_of(planner, world, 12, a=1000, b=2000, c=500)
     assert planner.built == 2
     assert planner.outside >= 3
