@@ -25,8 +25,8 @@ from querymesh.errors import StateError
 from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import BitIndex, build
 from querymesh.index.store.codes import combine, ints
+from querymesh.index.store.columns import Columns
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.gather import Columns
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.order_index import OrderIndex
 from querymesh.index.store.request import Pattern
