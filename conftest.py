@@ -1,10 +1,17 @@
 """What all tests share: one Spark session, the `spark` mark, and what doctests leave out."""
 
+import json
 from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from querymesh.spark.session import local_session
 
@@ -22,17 +29,65 @@ collect_ignore = ["lab/src/querymesh_lab/bench/joins/flink/serve_jobs.py"]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session, give it to one process, and run it first: it takes longest.
+    """Mark what uses the session, and run what has the mark first: it takes longest.
 
-    First of all hooks, so that `-m` and xdist's groups see the marks.
+    First of all hooks, so that `-m` sees the marks.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        mark = item.get_closest_marker("spark")
-        if mark is not None and not mark.kwargs.get("own_process", False):
-            item.add_marker(pytest.mark.xdist_group("spark"))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+# Under xdist the process that schedules tests knows no more of them than their names, so a worker
+# tells it by a file which tests share the session. (xdist has groups for this, but they change the
+# names of tests, and since pytest 9.2 that is silently without effect.)
+
+FOLDER = pytest.StashKey[TemporaryDirectory[str]]()
+
+
+def shared_file(config: pytest.Config) -> Path:
+    """The file of the process that schedules; it goes when the process ends."""
+    if FOLDER not in config.stash:
+        config.stash[FOLDER] = TemporaryDirectory(prefix="querymesh-tests-")
+    return Path(config.stash[FOLDER].name) / "share-the-session.json"
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a worker where the file is."""
+    node.workerinput["shared_file"] = str(shared_file(node.config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write the file, before what was collected is reported; one worker does, all have the same."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and worker["workerid"] == "gw0":
+        shared = [item.nodeid for item in session.items if _shares_the_session(item)]
+        Path(worker["shared_file"]).write_text(json.dumps(shared), encoding="utf-8")
+
+
+def _shares_the_session(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("spark")
+    return mark is not None and not mark.kwargs.get("own_process", False)
+
+
+class OneSession(LoadScopeScheduling):
+    """Two processes share the tests: those that share the session go to one of them, so that there
+    is one session; of all others each test goes to who is free."""
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The names of the tests that share the session."""
+        return frozenset(json.loads(shared_file(self.config).read_text(encoding="utf-8")))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid in self.shared else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSession:
+    """Asked for by `-n`."""
+    return OneSession(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

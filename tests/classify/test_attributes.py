@@ -69,3 +69,83 @@ def test_condensed_tuples_keep_their_densities_and_follow_the_outcomes():
 def test_the_rarest_outcome_patterns_share_a_label():
     outcomes = ((np.arange(64)[:, None] >> np.arange(6)) & 1).astype(float)
     assert len(np.unique(outcome_patterns(outcomes))) == 16
+
+
+def only(values, kind=None):
+    """The one column as an attribute, or the reason why it is none."""
+    chosen, left_out = choose_attributes(pa.table({"c": pa.array(values, kind)}))
+    return chosen[0] if chosen else left_out[0].reason
+
+
+@pytest.mark.parametrize(("distinct", "numeric"), [(16, False), (17, True)])
+def test_a_few_whole_numbers_are_categories_and_more_are_ranges(distinct, numeric):
+    values = RNG.permutation(np.arange(200) % distinct)
+    attribute = only(values)
+    assert attribute.numeric == numeric
+    assert attribute.bins == distinct + 1, "one for each, and NULL's"
+    assert only(values, pa.float64()).numeric, "decimals are never categories"
+
+
+def test_edges_lie_halfway_between_neighbours_and_the_lower_bin_holds_its_edge():
+    attribute = only([4.0, 1.0, 2.0, 1.0])
+    assert attribute.edges.tolist() == [1.5, 3.0]
+    codes = attribute.codes(pa.array([1.5, 1.6, 3.0, 3.1, None, -9.0, 9.0]))
+    assert codes.tolist() == [1, 2, 2, 3, 0, 1, 3]
+
+
+@pytest.mark.parametrize(("distinct", "edges"), [(65, 64), (66, 64), (1000, 64)])
+def test_of_many_numbers_the_edges_are_at_even_quantiles(distinct, edges):
+    numbers = RNG.permutation(distinct).astype(float)
+    found = only(numbers).edges
+    assert len(found) == edges
+    below = (
+        np.arange(64) if distinct == 65 else (np.arange(1, 65) / 65 * (distinct - 1)).astype(int)
+    )
+    assert found.tolist() == (below + 0.5).tolist()
+
+
+@pytest.mark.parametrize(("ups", "grows"), [(98, True), (97, False), (2, True), (3, False)])
+def test_ids_may_jump_back_now_and_then(ups, grows):
+    numbers = np.cumsum([0] + [7] * ups + [-3] * (100 - ups))
+    assert len(np.unique(numbers)) > 0.9 * 101
+    assert (only(numbers) == "an id that only grows with arrival") == grows
+
+
+@pytest.mark.parametrize(("distinct", "grows"), [(90, True), (89, False)])
+def test_numbers_that_begin_again_are_no_ids(distinct, grows):
+    numbers = np.concatenate([np.arange(distinct), np.arange(100 - distinct)])
+    assert (only(numbers) == "an id that only grows with arrival") == grows
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ([f"{i}" for i in range(64)], 64),
+        ([f"{i}" for i in range(65)], "nearly as many values as rows"),
+        ([f"{i}" for i in range(65)] * 2, 64),
+        (["x" * 64, "y" * 64], 2),
+        (["x" * 65, "y" * 64], "long free text"),
+        (["x", "x", None], 1),
+        (["x", "x", "x"], "the same value in every sampled row"),
+    ],
+)
+def test_texts_are_categories_up_to_their_number_and_length(values, kept):
+    found = only(values)
+    assert (found if isinstance(found, str) else len(found.values)) == kept
+
+
+def test_of_too_many_categories_the_most_frequent_are_kept():
+    values = [f"{i:03}" for i in range(100)] * 2 + ["099", "098"] * 5
+    attribute = only(values)
+    assert attribute.values == (*(f"{i:03}" for i in range(62)), "098", "099")
+    assert attribute.codes(pa.array(["000", "098", "070", None])).tolist() == [1, 63, 0, 0]
+
+
+def test_a_number_with_one_value_is_constant_even_beside_null():
+    assert only([7, None, 7]) == "the same value in every sampled row"
+    assert only([None, None], pa.int64()) == "the same value in every sampled row"
+
+
+def test_outcome_patterns_are_numbered_by_how_frequent_they_are():
+    outcomes = np.array([[0, 1.0]] + [[1, 0.4]] * 2 + [[2, 1], [3, 1], [7, 0.6]])
+    assert outcome_patterns(outcomes).tolist() == [2, 1, 1, 0, 0, 0], "two or more is many"

@@ -75,3 +75,41 @@ def test_the_way_out_pays_for_what_must_come_before():
     assert cheapest_way_out(profile).tolist() == [3, 3, 0, 3]
     dear = profile_of([[1, 0, 0]], [5.0, 1.0, 7.0], profile.after)
     assert cheapest_way_out(dear).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "least"), [(2000, 10, 20), (4000, 100, 10), (2000, 100, 5), (200, 10, 5)]
+)
+def test_a_training_tuple_stands_for_some_sampled_ones_at_least(rows, size, least):
+    for few, found in ((least - 1, 1), (least, 2)):
+        kind = np.arange(rows) < few
+        profile = profile_of(
+            np.column_stack([kind, ~kind]).astype(float),
+            sample=pa.table({"kind": pa.array(np.where(kind, "a", "b"))}),
+        )
+        assert condense(profile, size).size == found
+
+
+@pytest.mark.parametrize(("rare", "by_pattern"), [(30, True), (31, False)])
+def test_where_most_patterns_are_rare_tuples_are_told_by_their_way_out(rare, by_pattern):
+    frequent = np.repeat(np.arange(15), 2)
+    pattern = np.concatenate([frequent, np.arange(15, 15 + rare)])
+    profile = profile_of((pattern[:, None] >> np.arange(6) & 1).astype(float))
+    labels = behaviours(profile)
+    assert (labels.tolist() == cheapest_way_out(profile).tolist()) != by_pattern
+
+
+def test_of_equally_cheap_ways_out_the_first_is_taken():
+    profile = profile_of([[0, 0], [1, 0], [1, 1]], cost_us=[2.0, 2.0])
+    assert cheapest_way_out(profile).tolist() == [1, 2, 0]
+
+
+def test_only_attributes_and_thresholds_that_bound_a_region_are_left():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 40, 1000) / 40
+    sample = pa.table({"x": x, "noise": rng.uniform(0, 1, 1000)})
+    outcomes = np.column_stack([x >= 0.5, x < 0.5]).astype(float)
+    training = condense(profile_of(outcomes, sample=sample), 10)
+    assert [attribute.name for attribute in training.attributes] == ["x"]
+    assert training.attributes[0].edges.tolist() == [0.4875]
+    assert training.cells.count == 2

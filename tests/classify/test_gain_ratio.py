@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import chi2
 from sklearn.metrics import mutual_info_score
 
-from querymesh.classify.gain import explained_variance, gain_ratio
+from querymesh.classify.gain import chance_of_gain, explained_variance, gain_ratio
 
 TABLE_1 = {"O1": [0.32, 0.31, 0.27], "O2": [0.10, 0.20, 0.90], "O3": [0.55, 0.65, 0.60]}
 
@@ -90,3 +91,25 @@ def test_an_attribute_without_influence_explains_about_nothing_however_many_part
             )
         )
     assert np.mean(shares) < 0.04, "less than the usual threshold"
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 8])
+@pytest.mark.parametrize("gain_bits", [1.0, 3.0, 8.0, 15.0])
+def test_the_chance_of_a_gain_is_the_tail_of_chi_squared_times_the_trials(gain_bits, degrees):
+    tail = chi2.sf(2 * np.log(2) * gain_bits, degrees)
+    assert chance_of_gain(gain_bits, degrees, 1) == pytest.approx(tail, rel=0.15, abs=0.01)
+    assert chance_of_gain(gain_bits, degrees, 7) == pytest.approx(
+        min(1.0, 7 * chance_of_gain(gain_bits, degrees, 1))
+    )
+
+
+def test_no_gain_and_no_degrees_of_freedom_are_chance_for_sure():
+    assert chance_of_gain(0.0, 1, 1) == 1.0
+    assert chance_of_gain(50.0, 0, 1) == 1.0
+    assert chance_of_gain(50.0, 1, 1) < 1e-9
+
+
+@pytest.mark.parametrize(("gain_bits", "degrees"), [(8.0, 3), (15.0, 8)])
+def test_in_the_far_tail_the_chance_is_right_within_some_percent(gain_bits, degrees):
+    tail = chi2.sf(2 * np.log(2) * gain_bits, degrees)
+    assert chance_of_gain(gain_bits, degrees, 1) == pytest.approx(tail, rel=0.03)

@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -142,3 +142,118 @@ def test_where_a_split_would_leave_a_light_side_another_is_taken():
     assert tree.test == Threshold("x", 2.5, False)
     tree = grown(table, [0] * 9 + [1], min_weight=3.0, max_leaves=2)
     assert tree.test == Threshold("x", 6.5, True)
+
+
+@pytest.mark.parametrize("leaf_count", [1, 2, 3, 4])
+def test_a_tree_has_no_more_leaves_than_asked_for(leaf_count):
+    table = pa.table({"x": [float(number) for number in range(8)]})
+    tree = grown(table, [0, 0, 1, 1, 2, 2, 3, 3], max_leaves=leaf_count)
+    assert len(list(leaves(tree))) == leaf_count
+
+
+@pytest.mark.parametrize(("pure", "mixed"), [("a", "b"), ("b", "a")])
+def test_the_leaf_whose_split_gains_most_is_split_next(pure, mixed):
+    kinds = [pure] * 20 + [mixed] * 20
+    inner = [0.5] * 18 + [1.5] * 2 + [0.5] * 10 + [1.5] * 10
+    labels = [0] * 18 + [1] * 2 + [2] * 10 + [3] * 10
+    tree = grown(pa.table({"k": kinds, "x": inner}), labels, max_leaves=3)
+    assert tree.test.attribute == "k"
+    side = tree.yes if mixed in tree.test.values else tree.no
+    assert isinstance(side, Split), "10 and 10 are harder to tell than 18 and 2"
+    assert sum(isinstance(each, Split) for each in (tree.yes, tree.no)) == 1
+
+
+def test_of_leaves_that_gain_the_same_the_first_is_split():
+    table = pa.table({"k": ["a"] * 4 + ["b"] * 4, "x": [0.5, 0.5, 1.5, 1.5] * 2})
+    tree = grown(table, [0, 0, 1, 1, 2, 2, 3, 3], max_leaves=3)
+    assert isinstance(tree.yes, Split)
+    assert isinstance(tree.no, Leaf)
+
+
+def test_light_tuples_are_told_too_unless_they_weigh_too_little():
+    table = pa.table({"k": ["a", "b"]})
+    assert isinstance(grown(table, [0, 1], weights=[0.25, 0.25], min_weight=0.25), Split)
+    assert grown(table, [0, 1], weights=[0.5, 0.9]) == Leaf(1), "of less than a tuple"
+
+
+@pytest.mark.parametrize(
+    ("values", "trials"),
+    [
+        ([0.5, 1.5, 2.5, 3.5], 4),
+        ([0.5, 1.5, 2.5, None], 2 * 4),
+        (["a", "b", "c", "d"], 4),
+        (["a", "b", "c", None], 4),
+    ],
+)
+@pytest.mark.parametrize("kinds", [2, 3])
+def test_a_split_is_taken_only_if_it_is_no_accident_by_all_that_were_tried(values, trials, kinds):
+    labels = np.array([0, 0, 1, kinds - 1])
+    tree = grown(pa.table({"x": pa.array(values)}), labels, max_leaves=2)
+    sides = reached(tree, pa.table({"x": pa.array(values)}))
+    counts = [np.bincount(labels[sides == side], minlength=kinds) for side in (0, 1)]
+    gain = float(information_gain(*(each.astype(float) for each in counts)))
+    chance = chance_of_gain(gain, kinds - 1, trials)
+    assert 0 < chance < 1
+    table = pa.table({"x": pa.array(values)})
+    assert grown(table, labels, max_leaves=2, chance=chance * 1.001) == tree
+    assert isinstance(grown(table, labels, max_leaves=2, chance=chance * 0.999), Leaf)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=7))
+@settings(max_examples=80)
+def test_categories_are_split_along_the_first_principal_component_of_their_labels(counts):
+    counts = np.array([row for row in counts if sum(row)], float)
+    assume(len(counts) > 1)
+    assume((counts.sum(axis=0) > 0).all())
+    names, labels = [], []
+    for number, row in enumerate(counts.astype(int)):
+        names += ["abcdefg"[number]] * row.sum()
+        labels += [*np.repeat(np.arange(3), row)]
+    table = pa.table({"k": names})
+    tree = grown(table, labels, max_leaves=2)
+    assume(isinstance(tree, Split))
+    weight = counts.sum(axis=1)
+    shares = counts / weight[:, None]
+    centred = (shares - counts.sum(axis=0) / counts.sum()) * np.sqrt(weight)[:, None]
+    _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    assume(spread[0] > spread[1] * 1.001)
+    along = shares @ directions[0]
+    assume(len(np.unique(along.round(9))) == len(along))
+    order = np.argsort(along)
+    gains = [
+        float(information_gain(counts[order[:cut]].sum(axis=0), counts[order[cut:]].sum(axis=0)))
+        for cut in range(1, len(counts))
+    ]
+    sides = reached(tree, table)
+    found = [np.bincount(np.array(labels)[sides == side], minlength=3) for side in (0, 1)]
+    assert float(information_gain(*(each.astype(float) for each in found))) == pytest.approx(
+        max(gains)
+    )
+
+
+def test_null_may_go_with_the_greatest_numbers_alone():
+    table = pa.table({"x": pa.array([1.0, 2.0, 3.0, None] * 5)})
+    tree = grown(table, [0, 0, 1, 1] * 5)
+    assert tree == Split(Threshold("x", 2.5, False), Leaf(0), Leaf(1))
+    other = grown(table, [1, 0, 0, 1] * 5)
+    assert other == Split(Threshold("x", 1.5, True), Leaf(1), Leaf(0))
+
+
+def test_where_all_have_one_value_there_is_nothing_to_split():
+    tree = grown(pa.table({"x": [1.0, 1.0, 1.0, 2.0]}), [0, 1, 1, 2])
+    assert tree == Split(Threshold("x", 1.5, True), Leaf(1), Leaf(2))
+
+
+@pytest.mark.parametrize(("counts", "listed"), [((10, 2), "b"), ((2, 10), "a")])
+def test_the_lighter_categories_are_listed_and_values_never_seen_go_with_the_others(counts, listed):
+    table = pa.table({"k": ["a"] * counts[0] + ["b"] * counts[1]})
+    tree = grown(table, [0] * counts[0] + [1] * counts[1])
+    assert tree.test == Member("k", (listed,))
+
+
+@pytest.mark.parametrize(("nulls_like", "listed"), [(0, "b"), (1, "a")])
+def test_where_the_sample_had_null_the_other_side_is_listed(nulls_like, listed):
+    table = pa.table({"k": ["a"] * 5 + ["b"] * 5 + [None]})
+    tree = grown(table, [0] * 5 + [1] * 5 + [nulls_like])
+    assert tree.test == Member("k", (listed,))
+    assert predicted(tree, table)[-1] == nulls_like

@@ -175,3 +175,28 @@ def test_a_set_of_two_has_the_product_of_coarser_partitions():
     assert codes.max() < size_of(("a", "b"), 24) == 36
     assert size_of(("a",), 24) == 25
     assert each_of(("a", "b"), 2) == 2, "a set is cut in two each way at least"
+
+
+def test_hashes_never_change_since_stored_estimates_go_by_them():
+    assert hashed(pa.array([0, 1, 2, -1, 1000, 2**40]), 1000).tolist() == [
+        0,
+        618,
+        236,
+        381,
+        33,
+        290,
+    ]
+    assert hashed(pa.array(["", "a", "ab", "Ä"]), 1000).tolist() == [471, 878, 945, 133]
+    assert hashed(pa.array([b"a"]), 1000).tolist() == [878]
+    assert hashed(pa.array([True, False]), 1000).tolist() == [618, 0]
+    assert hashed(pa.array([dt.date(2024, 2, 29)]), 1000).tolist() == [948]
+
+
+def test_the_partition_of_a_set_is_that_of_its_attributes_one_after_the_other():
+    columns = {
+        "a": pa.array([0.0, 4.9, 5.0, 10.0, None]),
+        "b": pa.array([0.0, 10.0, 10.0, 0.0, 0.0]),
+    }
+    partitions = Partitions({"a": (0.0, 10.0), "b": (0.0, 10.0)})
+    codes = partitions.codes(("a", "b"), 4, columns.__getitem__)
+    assert codes.tolist() == [0, 1, 3 + 1, 3, 2 * 3]

@@ -6,16 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querymesh.classify import tree as trees
 from querymesh.classify.tree import (
     Leaf,
     Member,
     Missing,
     Split,
     Threshold,
+    answerable,
     answers,
     as_condition,
     as_text,
     attributes_of,
+    leaves,
     leaves_of,
 )
 from querymesh.query.evaluate import evaluate
@@ -88,3 +91,37 @@ def test_integer_columns_meet_thresholds_and_sets():
     assert answers(Threshold("x", 2.5, False), column).tolist() == [True, True, False, False]
     assert answers(Member("x", (2, 300)), column).tolist() == [False, True, False, True]
     assert np.asarray(answers(Member("x", (2,)), column)).dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("test", "kind", "has_answers"),
+    [
+        (Threshold("x", 1.5, False), pa.int8(), True),
+        (Threshold("x", 1.5, False), pa.float32(), True),
+        (Threshold("x", 1.5, False), pa.decimal128(9, 2), True),
+        (Threshold("x", 1.5, False), pa.string(), False),
+        (Threshold("x", 1.5, False), pa.bool_(), False),
+        (Threshold("x", 1.5, False), pa.timestamp("s"), False),
+        (Member("x", ("a",)), pa.string(), True),
+        (Member("x", ("a",)), pa.int64(), False),
+        (Member("x", (1,)), pa.int64(), True),
+        (Missing("x"), pa.list_(pa.int64()), True),
+    ],
+    ids=str,
+)
+def test_a_column_of_another_type_has_no_answers(test, kind, has_answers):
+    assert answerable(test, kind) == has_answers
+
+
+def test_leaves_come_from_left_to_right_with_the_tests_before_them():
+    tree = Split(Missing("x"), Leaf(4), Split(Threshold("x", 1.0, True), Leaf(5), Leaf(4)))
+    assert list(leaves(tree)) == [(Leaf(4), 1), (Leaf(5), 2), (Leaf(4), 2)]
+    assert list(leaves(Leaf(9))) == [(Leaf(9), 0)]
+    assert list(trees.tests_of(tree)) == [Missing("x"), Threshold("x", 1.0, True)]
+
+
+def test_null_is_no_zero_among_whole_numbers():
+    column = pa.array([0, None, 3])
+    assert answers(Member("x", (0, 3)), column).tolist() == [True, False, True]
+    assert answers(Member("x", tuple(range(17))), column).tolist() == [True, False, True]
+    assert answers(Member("x", (0,)), pa.array([0, 3])).tolist() == [True, False]

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 import querymesh as qm
 from duckdb_reading import duckdb_sql
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import Grouped, aggregate_text, check_aliases, split_aggregate
+from querymesh.query.aggregate import GroupColumn, aggregate_text, check_aliases, split_aggregate
 from querymesh.query.expr import Call, Column, Literal, UserCall
 from querymesh.query.parse.query import query
 
@@ -151,7 +151,7 @@ def test_outputs_of_groups_are_named_as_written():
 def test_a_constant_stays_one_though_it_is_grouped_by():
     found = query("SELECT 'x' AS k FROM t GROUP BY 'x', g HAVING g LIKE 'x'").aggregate
     assert found is not None
-    assert found.having == Call("like", (Grouped(None, "g2", "g"), Literal("x")))
+    assert found.having == Call("like", (GroupColumn(None, "g2", "g"), Literal("x")))
 
 
 def test_time_windows_are_keys_with_fields():

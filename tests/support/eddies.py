@@ -4,6 +4,7 @@ Operator k of a stream is the condition `pk`, a boolean column; `id` counts the 
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,17 @@ import querymesh as qm
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.routers.content import ContentRouter
 from querymesh.fabric.routers.eddy import EddyRouter
+from querymesh.fabric.routers.routing import PAPER
+
+ONE_BY_ONE = replace(PAPER, chunk=1)
+NEVER = replace(ONE_BY_ONE, probability=1e-12)
+"""Nothing is profiled: only the pairs that are given are used."""
+
+QUICK = replace(PAPER, probability=0.3, sample=60, trial_rows=100, chunk=50)
+"""Learning that shows something within some hundred tuples."""
+
+SKEWED = [[0.1, 0.9, 0.8], [0.9, 0.1, 0.8], [0.8, 0.9, 0.1]]
+"""By the value of c, each operator's selectivity: each value has its own best first operator."""
 
 
 def stream(outcomes, **attributes) -> pa.RecordBatch:
@@ -65,3 +77,46 @@ def dependent(rng, rows, by_value, attribute="c"):
     values = rng.integers(0, len(by_value), rows)
     outcomes = rng.random((rows, len(by_value[0]))) < np.asarray(by_value)[values]
     return stream(outcomes, **{attribute: values})
+
+
+def learned(batch, routing, *attributes, seed=0):
+    router = content(batch, routing, *attributes, seed=seed)
+    run(batch, router)
+    return router.learning
+
+
+def with_column(batch, name, values):
+    return batch.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
+
+
+def noise(batch, name, seed=9):
+    values = np.random.default_rng(seed).integers(0, 5, batch.num_rows)
+    return with_column(batch, name, values)
+
+
+def fed(learning, index, values, outcomes, calls):
+    """A turn of an operator: its sample, and the calls of other tuples meanwhile."""
+    learning.set_out(1000)
+    learning.visited(1, round(1000 * calls))
+    learning.sampled(index, pa.record_batch({"c": values}), np.array(outcomes, float))
+    learning.advance(1)
+
+
+def tried(learning, calls):
+    learning.set_out(QUICK.trial_rows)
+    learning.visited(2, round(QUICK.trial_rows * calls))
+    learning.advance(1)
+
+
+def two_operators(**settings):
+    batch = stream(np.ones((1, 2), bool), c=[0])
+    return content(batch, replace(QUICK, sample=4, **settings), "c").learning
+
+
+def column_of(router, index, value) -> float:
+    """S of the partition of a value."""
+    pair = router.estimates.pairs[index]
+    [name] = pair.attributes
+    code = router.partitions.codes(pair.attributes, pair.count, lambda _: pa.array([value]))
+    assert name in ("a", "b", "c")
+    return float(pair.selectivity[code[0]])

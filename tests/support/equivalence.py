@@ -7,13 +7,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import querymesh as qm
+from oracle import duckdb_connection
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn
 
@@ -118,10 +118,13 @@ class Case:
         return self.query.bind({name: table.schema for name, table in self.inputs.items()})
 
     def expected(self) -> Counter:
-        with duckdb.connect() as connection:
-            for name, table in self.inputs.items():
-                connection.register(name, table)
-            return as_multiset(connection.sql(self.oracle).to_arrow_table())
+        connection = duckdb_connection()
+        for name, table in self.inputs.items():
+            connection.register(name, table)
+        found = connection.sql(self.oracle).to_arrow_table()
+        for name in self.inputs:
+            connection.unregister(name)
+        return as_multiset(found)
 
 
 def as_multiset(table: pa.Table) -> Counter:

@@ -16,17 +16,16 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import querymesh as qm
+from oracle import duckdb_connection
 
 UNITS_US = {
     "MICROSECONDS": 1,
@@ -240,14 +239,6 @@ class WindowCase:
         """The times of an input, by id; all zero for a query without time."""
         ts = in_microseconds(self.inputs[name])["ts"].cast(pa.int64()).to_pylist()
         return ts if self.time else [0] * len(ts)
-
-
-@cache
-def duckdb_connection() -> duckdb.DuckDBPyConnection:
-    """One for all cases: to open one takes longer than most of their queries."""
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
-    return connection
 
 
 def in_microseconds(table: pa.Table) -> pa.Table:

@@ -1,1 +1,1 @@
-"""Which data: the decision tree that tells which tuples share a route."""
+"""The decision tree that tells which tuples share a route, and how it is learned."""

@@ -1,4 +1,4 @@
-"""`querymesh demo`."""
+"""The command `querymesh demo`: the example of bullish stocks, on an embedded Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`querymesh doctor`."""
+"""The command `querymesh doctor`: whether this machine has what is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`querymesh explain`."""
+"""The command `querymesh explain`: learn a mesh from samples, show it, save it."""
 
 from __future__ import annotations
 

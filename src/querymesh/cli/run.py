@@ -1,4 +1,4 @@
-"""`querymesh run`."""
+"""The command `querymesh run`: run a query over files, as a batch or as streams."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Beginning(Protocol):
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
-        """By source."""
+        """The mesh of each source, by its alias."""
 
     @property
     def rates(self) -> Mapping[str, float]:

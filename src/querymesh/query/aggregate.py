@@ -17,14 +17,14 @@ themselves are Spark's; what is computed of them has the one meaning that `types
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from querymesh.errors import QueryError
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
+from querymesh.query.expr import Column, Expr
 
 if TYPE_CHECKING:
     from querymesh.query.model import Output, Query
@@ -60,7 +60,7 @@ TIME_WINDOWS = frozenset({"window", "session_window"})
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Column):
+class GroupColumn(Column):
     """A column that is there once groups are made: a key or an aggregate, by its name.
 
     `relation` is the key's name where this is a field of a time window. `text` is for people.
@@ -70,7 +70,7 @@ class Grouped(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ComputedColumn:
     """A column that Spark makes of the query's outputs: its name, the Spark SQL, and as written."""
 
     name: str
@@ -86,8 +86,8 @@ class Aggregation:
     taken for an output's. `time` is the column of the query that a time window goes by.
     """
 
-    keys: tuple[Made, ...]
-    aggregates: tuple[Made, ...]
+    keys: tuple[ComputedColumn, ...]
+    aggregates: tuple[ComputedColumn, ...]
     having: Expr | None
     outputs: tuple[Output, ...]
     having_text: str = ""
@@ -126,19 +126,3 @@ def check_aliases(aggregation: Aggregation, schemas: Mapping[str, pa.Schema]) ->
                     f"GROUP BY {name}: {name} is a column of {alias} and the name of another "
                     f"output; write {alias}.{name}, or the output's expression"
                 )
-
-
-def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with the parts replaced that `change` gives something for, parents first."""
-    changed = change(expr)
-    if changed is not None:
-        return changed
-    match expr:
-        case Call(name, args):
-            return Call(name, tuple(rewritten(arg, change) for arg in args))
-        case UserCall(name, args):
-            return UserCall(name, tuple(rewritten(arg, change) for arg in args))
-        case Cast(operand, target, implicit):
-            return Cast(rewritten(operand, change), target, implicit)
-        case Column() | Literal():
-            return expr

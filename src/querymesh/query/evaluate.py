@@ -11,7 +11,7 @@ import pyarrow as pa
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, UserCall
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import cast
-from querymesh.query.functions.spec import Datum, normal, spread
+from querymesh.query.functions.spec import Datum, in_compute_type, spread
 from querymesh.query.predicate.predicate import Predicate
 
 UserCaller = Callable[[Predicate, list[pa.Array], int], pa.Array]
@@ -34,6 +34,8 @@ def evaluate(
 
 
 class _Evaluation:
+    """One expression being computed on a batch of n rows."""
+
     def __init__(
         self,
         column: Callable[[Column], pa.Array],
@@ -62,7 +64,7 @@ class _Evaluation:
                 return self.call(self.functions[name], arrays, self.n)
 
     def arguments(self, args: Sequence[Expr]) -> list[Datum]:
-        return [normal(self.of(arg)) for arg in args]
+        return [in_compute_type(self.of(arg)) for arg in args]
 
 
 def _on_arrays(kernel: Callable[..., Datum], args: Sequence[Datum]) -> Datum:

@@ -1,13 +1,13 @@
 """Expressions: the small immutable tree that every SQL condition and projection becomes.
 
 One tree, two readings that must agree: `evaluate.py` computes it on Arrow arrays inside the fabric,
-`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions.py`.
+`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions/`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 Scalar = bool | int | float | str | dt.date | dt.datetime | None
@@ -30,7 +30,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A built-in function or operator of `functions.py`, by name (`and`, `<=`, `like`, `lower`)."""
+    """A built-in function or operator of `functions/`, by name (`and`, `<=`, `like`, `lower`)."""
 
     function: str
     args: tuple[Expr, ...]
@@ -76,6 +76,22 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from walk(child)
+
+
+def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with the parts replaced that `change` gives something for, parents first."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    match expr:
+        case Call(name, args):
+            return Call(name, tuple(rewritten(arg, change) for arg in args))
+        case UserCall(name, args):
+            return UserCall(name, tuple(rewritten(arg, change) for arg in args))
+        case Cast(operand, target, implicit):
+            return Cast(rewritten(operand, change), target, implicit)
+        case Column() | Literal():
+            return expr
 
 
 def columns_of(expr: Expr) -> frozenset[Column]:

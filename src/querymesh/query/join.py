@@ -52,7 +52,7 @@ class KeyClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class JoinComparison:
     """`left op right`, each side of one relation, of a type whose order is that of integers."""
 
     left: str
@@ -88,7 +88,7 @@ class JoinQuery:
     schemas: Mapping[str, pa.Schema]
     times: Mapping[str, str]
     classes: tuple[KeyClass, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[JoinComparison, ...]
     static_filters: Mapping[str, tuple[Expr, ...]]
     views: Mapping[str, BoundQuery]
 
@@ -126,7 +126,7 @@ class JoinQuery:
         """The classes that a relation has an attribute of: the positions of its access patterns."""
         return tuple(each for each in self.classes if alias in each.members)
 
-    def comparisons_of(self, alias: str) -> tuple[Compared, ...]:
+    def comparisons_of(self, alias: str) -> tuple[JoinComparison, ...]:
         """The comparisons a relation takes part in."""
         return tuple(each for each in self.compared if alias in (each.left, each.right))
 
@@ -139,7 +139,7 @@ class JoinQuery:
         sides = (each.side(alias) for each in self.comparisons_of(alias))
         return tuple({repr(side): side for side in sides}.values())  # 1 == True, but not in SQL
 
-    def order_of(self, alias: str, compared: Compared) -> int:
+    def order_of(self, alias: str, compared: JoinComparison) -> int:
         """The position of a relation's side of a comparison among its order codes."""
         return list(map(repr, self.orders_of(alias))).index(repr(compared.side(alias)))
 

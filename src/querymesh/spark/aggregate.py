@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from querymesh.errors import QueryMeshError, SchemaError
-from querymesh.query.aggregate import Aggregation, Made
+from querymesh.query.aggregate import Aggregation, ComputedColumn
 from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Column, Expr
 from querymesh.query.model import Output
@@ -28,7 +28,7 @@ from querymesh.spark.schema import WATERMARK
 
 Types: TypeAlias = Callable[[Column], pa.DataType]
 
-_A_ROW = Made("a0", "count(1)", "count(*)")
+_A_ROW = ComputedColumn("a0", "count(1)", "count(*)")
 """Groups without aggregates: Spark wants one, and leaves it out of the plan again."""
 
 
@@ -68,7 +68,9 @@ def _output(output: Output, types: Types) -> SparkColumn:
     return F.expr(spark_sql(expr)).alias(output.name)
 
 
-def _groups(out: DataFrame, keys: Sequence[Made], aggregates: Sequence[Made]) -> DataFrame:
+def _groups(
+    out: DataFrame, keys: Sequence[ComputedColumn], aggregates: Sequence[ComputedColumn]
+) -> DataFrame:
     """One row a group: its keys and aggregates by their names."""
     grouped = out.groupBy(*(F.expr(key.sql).alias(key.name) for key in keys))
     return grouped.agg(*(F.expr(each.sql).alias(each.name) for each in aggregates or (_A_ROW,)))
@@ -76,7 +78,7 @@ def _groups(out: DataFrame, keys: Sequence[Made], aggregates: Sequence[Made]) ->
 
 def _guilty(out: DataFrame, aggregation: Aggregation) -> str:
     """The first key or aggregate that Spark refuses by itself."""
-    alone: list[tuple[Made, list[Made], list[Made]]] = []
+    alone: list[tuple[ComputedColumn, list[ComputedColumn], list[ComputedColumn]]] = []
     alone += [(key, [key], []) for key in aggregation.keys]
     alone += [(each, [], [each]) for each in aggregation.aggregates]
     for suspect, keys, aggregates in alone:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
 from querymesh.query.bind.share import SharedQuery, share
-from querymesh.query.bind.windowed_join import bind_join, streams_in
+from querymesh.query.bind.windowed_join import bind_join, stream_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
 from querymesh.spark.sample import whole_table
@@ -27,7 +27,7 @@ def bind_inputs(
     inputs = _by_name([relation.name for relation in query.relations], given)
     schemas = {name: arrow_schema(data) for name, data in inputs.items()}
     data = {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
-    if streams_in(query, schemas) > 1:
+    if stream_count(query, schemas) > 1:
         return bind_join(query, schemas), data
     return query.bind(schemas), data
 

@@ -1,1 +1,1 @@
-"""What is known: samples and profiles."""
+"""Statistics of samples and running queries: profiles, decayed means, histograms, drift."""

@@ -117,8 +117,10 @@ class Profile:
         return np.asarray((self.arriving(route) * each).sum(axis=1), dtype=np.float64)
 
     def clairvoyant_us(self) -> Floats:
-        """The bound of DESIGN § 7: a dropped tuple pays its cheapest dropping operator (with what
-        must precede it), a result pays every operator.
+        """The least that any order could cost each tuple.
+
+        A dropped tuple pays its cheapest dropping operator (with what must precede it), a result
+        pays every operator.
 
         Of several queries, all operators of those a tuple belongs to must be paid, and the cheapest
         way out of the dearest of the others.

@@ -50,7 +50,7 @@ class RecentProfile:
         )
 
     def forget(self) -> None:
-        """Set the rows aside: they tell of data that comes no more."""
+        """Drop all rows: they tell of data that comes no more."""
         self._profile = None
         self.added = 0
 

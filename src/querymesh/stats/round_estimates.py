@@ -51,14 +51,14 @@ class RoundMean:
         self._last = deque(maxlen=self.rounds)
 
     def observe(self, value: float) -> None:
-        """What a round has shown."""
+        """Add what a round has shown."""
         if not (math.isfinite(value) and value >= 0):
             raise TrainingError(f"a rate or selectivity is finite and from 0 on, not {value}")
         self._last.append(value)
 
     @property
     def observations(self) -> int:
-        """Of how many rounds this is the mean."""
+        """How many rounds this is the mean of."""
         return len(self._last)
 
     @property
@@ -97,7 +97,7 @@ class RoundEstimates:
                 )
 
     def observe(self, name: str, value: float | None) -> None:
-        """What a round has shown of a name; None if nothing, as a selectivity without tuples."""
+        """Add what a round has shown of a name; None if nothing, as of a join without tuples."""
         if value is not None:
             mean = self._means.setdefault(name, RoundMean(self._rounds, self._decay))
             mean.observe(value)

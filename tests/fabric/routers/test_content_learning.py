@@ -1,5 +1,4 @@
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +6,21 @@ import pyarrow as pa
 import pytest
 
 import querymesh as qm
-from eddies import bound_of, content, dependent, run, stream
+from eddies import (
+    QUICK,
+    SKEWED,
+    bound_of,
+    content,
+    dependent,
+    fed,
+    learned,
+    noise,
+    run,
+    stream,
+    tried,
+    two_operators,
+    with_column,
+)
 from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.tables import make_tables
@@ -17,28 +30,8 @@ from querymesh.fabric.routers.content_learning import (
     MOST_PARTITIONS,
     MOST_SAMPLE,
 )
-from querymesh.fabric.routers.content_sample import Sample, left_out
 from querymesh.fabric.routers.eddy import PROFILING
 from querymesh.fabric.routers.estimates import Pair
-from querymesh.fabric.routers.routing import PAPER
-
-QUICK = replace(PAPER, probability=0.3, sample=60, trial_rows=100, chunk=50)
-SKEWED = [[0.1, 0.9, 0.8], [0.9, 0.1, 0.8], [0.8, 0.9, 0.1]]
-
-
-def learned(batch, routing, *attributes, seed=0):
-    router = content(batch, routing, *attributes, seed=seed)
-    run(batch, router)
-    return router.learning
-
-
-def with_column(batch, name, values):
-    return batch.append_column(name, values if isinstance(values, pa.Array) else pa.array(values))
-
-
-def noise(batch, name, seed=9):
-    values = np.random.default_rng(seed).integers(0, 5, batch.num_rows)
-    return with_column(batch, name, values)
 
 
 def test_operators_take_turns():
@@ -65,25 +58,6 @@ def test_where_no_attribute_says_enough_there_is_no_trial():
     learning = learned(batch, replace(QUICK, sample=200, threshold=0.1), "c")
     assert {event.decision for event in learning.events} == {"none"}
     assert learning.estimates.pairs == {}
-
-
-def fed(learning, index, values, outcomes, calls):
-    """A turn of an operator: its sample, and the calls of other tuples meanwhile."""
-    learning.set_out(1000)
-    learning.visited(1, round(1000 * calls))
-    learning.sampled(index, pa.record_batch({"c": values}), np.array(outcomes, float))
-    learning.advance(1)
-
-
-def tried(learning, calls):
-    learning.set_out(QUICK.trial_rows)
-    learning.visited(2, round(QUICK.trial_rows * calls))
-    learning.advance(1)
-
-
-def two_operators(**settings):
-    batch = stream(np.ones((1, 2), bool), c=[0])
-    return content(batch, replace(QUICK, sample=4, **settings), "c").learning
 
 
 @pytest.mark.parametrize(("calls", "decision"), [(1.4, "kept"), (1.5, "dropped"), (1.6, "dropped")])
@@ -257,115 +231,6 @@ def test_a_lookup_that_multiplies_is_known_by_its_variance():
     assert best["u"].gain == pytest.approx(1.0, abs=0.01)
 
 
-# Pruning (CBR § 4.4)
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        (pa.array(range(100)), "only grows"),
-        (pa.array(range(100, 0, -1)), "only grows or falls"),
-        (pa.array([i * 0.5 for i in range(100)]), "only grows"),
-        (pa.array(range(100)).cast(pa.timestamp("s")), "only grows"),
-        (pa.array([i // 3 for i in range(100)]).cast(pa.timestamp("s")), "only grows"),
-        (pa.array([i % 5 for i in range(100)]).cast(pa.timestamp("s")), None),
-        (pa.array([None if i % 9 == 0 else i for i in range(100)]), "only grows"),
-        (pa.array(np.random.default_rng(0).permutation(100)), "too many values: 100 in 100"),
-        (pa.array([f"user {i * 7 % 100}" for i in range(100)]), "too many values"),
-        (pa.array([f"user {i * 7 % 100}" for i in range(100)]).dictionary_encode(), "too many"),
-        (pa.array(["lorem ipsum " * 10] * 100), "long text, 120 bytes"),
-        (pa.array(["lorem ipsum " * 10] * 100).dictionary_encode(), "long text, 120 bytes"),
-        (pa.array([b"x" * 200] * 100, pa.large_binary()), "long text, 200 bytes"),
-        (pa.array([[1]] * 100), "cannot be partitioned"),
-        (pa.nulls(100), "cannot be partitioned"),
-        (pa.array(np.random.default_rng(0).random(100)), None),
-        (pa.array([i // 10 for i in range(100)]), None),
-        (pa.array([5] * 100), None),
-        (pa.array([True, False] * 50), None),
-        (pa.array(["a", "b"] * 50), None),
-        (pa.array(["a", "b"] * 50).dictionary_encode(), None),
-        (pa.array([None] * 100, pa.string()), None),
-        (pa.array([1.5, 2.5]), None),
-        (pa.array([], pa.int64()), None),
-    ],
-    ids=lambda each: None if each is None or isinstance(each, str) else str(each.type),
-)
-def test_attributes_that_cannot_help_are_left_out_with_the_reason(values, reason):
-    found = left_out("x", values)
-    assert (found is None) if reason is None else (found is not None and reason in found)
-
-
-def test_attributes_are_left_out_while_running_and_come_back():
-    rng = np.random.default_rng(0)
-    batch = dependent(rng, 4000, SKEWED)
-    later = np.where(np.arange(4000) < 2000, np.arange(4000), rng.integers(0, 3, 4000))
-    batch = with_column(batch, "later", later)
-    router = content(batch, replace(QUICK, prune=True), "id", "c", "later")
-    run(batch.slice(0, 1500), router)
-    assert set(router.learning.left_out) == {"id", "later"}
-    run(batch.slice(1500), router)
-    assert set(router.learning.left_out) == {"id"}
-    tried = {a for e in router.learning.events for a, _ in e.gains}
-    assert ("id",) not in tried
-    plain = learned(batch, QUICK, "id", "c", "later")
-    assert plain.left_out == {}
-    assert ("id",) in {a for e in plain.events for a, _ in e.gains}
-
-
-def test_operators_whose_place_never_changes_are_not_profiled():
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 2, 8000)
-    # The first drops nearly all, the last next to nothing; the two between depend on the content.
-    first, last = rng.random(8000) < 0.02, rng.random(8000) < 0.99
-    between = rng.random((8000, 2)) < np.where(values[:, None] == [0, 1], 0.75, 0.95)
-    outcomes = np.column_stack([first, between, last])
-    batch = stream(outcomes, c=values)
-    router = content(batch, replace(QUICK, prune=True), "c")
-    metrics = run(batch, router).metrics
-    pruned = router.learning.pruned
-    assert set(pruned) == {1, 4}
-    assert pruned[1].startswith("always first")
-    assert pruned[4].startswith("always last")
-    noted = [e for e in router.learning.events if e.decision == "pruned"]
-    assert {e.operator for e in noted} == {1, 4}
-    assert all(e.reason == pruned[e.operator] for e in noted)
-    for index in (1, 4):
-        assert metrics.routing[index, PROFILING] < metrics.routing[2, PROFILING] / 2
-
-
-def test_an_operator_is_profiled_again_once_its_place_may_change():
-    rng = np.random.default_rng(0)
-    rows = np.arange(12_000)
-    first = rng.random(12_000) < np.where(rows < 4000, 0.02, 0.8)
-    others = rng.random((12_000, 2)) < 0.85
-    batch = stream(np.column_stack([first, others]), c=rows % 2)
-    router = content(batch, replace(QUICK, prune=True), "c")
-    run(batch.slice(0, 4000), router)
-    assert 1 in router.learning.pruned
-    run(batch.slice(4000), router)
-    assert 1 not in router.learning.pruned
-    assert any(e.operator == 1 and e.rows > 4000 for e in router.learning.events)
-
-
-def test_the_only_operator_is_not_profiled():
-    batch = stream(np.arange(1000)[:, None] % 2 == 0, c=np.arange(1000) % 3)
-    learning = learned(batch, replace(QUICK, prune=True), "c")
-    assert learning.pruned == {1: "has no choice of place"}
-    assert learning.estimates.pairs == {}
-
-
-def test_when_all_are_pruned_their_place_is_looked_at_now_and_then():
-    rng = np.random.default_rng(0)
-    outcomes = np.column_stack([rng.random(4000) < 0.02, rng.random(4000) < 0.9])
-    router = content(stream(outcomes, c=np.zeros(4000, int)), replace(QUICK, prune=True), "c")
-    run(stream(outcomes, c=np.zeros(4000, int)), router)
-    assert set(router.learning.pruned) == {1, 2}
-    assert router.learning.targets == []
-    changed = stream(rng.random((2000, 2)) < 0.5, c=np.zeros(2000, int))
-    run(changed, router)
-    assert router.learning.pruned == {}
-
-
 def test_an_operator_that_no_tuple_gets_to_does_not_hold_up_the_others():
     rng = np.random.default_rng(0)
     outcomes = np.column_stack([np.zeros(12_000, bool), rng.random((12_000, 2)) < 0.5])
@@ -381,27 +246,6 @@ def test_an_operator_that_no_tuple_gets_to_does_not_hold_up_the_others():
     assert {e.reason for e in events if e.operator == 2} == {"too few tuples get there"}
     patient = next(e for e in events if e.operator == 2).rows
     assert patient > 5 * QUICK.sample / QUICK.probability, "but it is waited for"
-
-
-def test_two_samples_of_the_same_values_are_one_whatever_their_dictionaries():
-    sample = Sample()
-    sample.add(pa.record_batch({"x": pa.array(["a", "b"]).dictionary_encode()}), np.array([0.0, 1]))
-    sample.add(pa.record_batch({"x": pa.array(["b", "a"]).dictionary_encode()}), np.array([1.0, 0]))
-    again = Sample.from_json(sample.to_json())
-    for each in (sample, again):
-        assert each.rows == 4
-        assert each.column("x").to_pylist() == ["a", "b", "b", "a"]
-        assert each.gain(("x",), 24, Partitions()) == pytest.approx(1.0)
-    assert Sample.from_json(Sample().to_json()).rows == 0
-
-
-def test_in_and_out_count_the_sample_by_partition():
-    sample = Sample()
-    rows = pa.record_batch({"x": pa.array([0.0, 10.0, None, math.nan, 9.0])})
-    sample.add(rows, np.array([1.0, 0.0, 3.0, 1.0, 1.0]))
-    arrived, passed = sample.matrices(("x",), 4, Partitions({"x": (0.0, 10.0)}))
-    assert arrived.tolist() == [1, 0, 0, 3, 1]
-    assert passed.tolist() == [1, 0, 0, 2, 3]
 
 
 def test_a_pair_says_what_it_is_worth_until_it_is_profiled_again():
@@ -433,33 +277,6 @@ def test_all_operators_are_profiled_at_first_and_then_one_after_the_other():
     assert len(later) == len(set(later)) > 3, "no two in the same turn"
 
 
-@pytest.mark.parametrize("values", [2, 5, 100])
-def test_evidence_of_what_tells_nothing_is_that_of_chance_however_many_values(values):
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(300):
-        sample = Sample()
-        columns = {"x": rng.integers(0, values, 150)}
-        sample.add(pa.record_batch(columns), (rng.random(150) < 0.4).astype(float))
-        found.append(sample.evidence(("x",), 24, Partitions()))
-    assert np.mean(found) == pytest.approx(0, abs=0.2)
-    assert np.std(found) == pytest.approx(1, abs=0.2)
-
-
-def test_what_a_set_gains_by_chance_alone_is_taken_off():
-    rng = np.random.default_rng(0)
-    gains = {True: [], False: []}
-    for _ in range(100):
-        sample = Sample()
-        columns = {name: rng.integers(0, 5, 150) for name in "xy"}
-        sample.add(pa.record_batch(columns), (rng.random(150) < 0.5).astype(float))
-        fair = dict(sample.candidates("xy", 24, Partitions(), sets=True))
-        gains[True].append(fair["x", "y"])
-        gains[False].append(sample.gain(("x", "y"), 24, Partitions()))
-    assert np.mean(gains[False]) > 0.02
-    assert np.mean(gains[True]) < 0.01
-
-
 @pytest.mark.parametrize(
     ("noise", "calls", "decision"),
     [(0.0, 1.6, "dropped"), (1.0, 1.6, "kept"), (1.0, 1.7, "dropped")],
@@ -469,28 +286,6 @@ def test_a_loss_that_may_be_chance_does_not_end_a_pair(noise, calls, decision):
     fed(learning, 1, [0, 0, 1, 1], [0, 0, 1, 1], calls=1.5)
     tried(learning, calls)  # 100 tuples after 1,000: one standard error is a tenth
     assert learning.events[-1].decision == decision
-
-
-@pytest.mark.parametrize(
-    ("by_partition", "reason"),
-    [
-        ([0.0, 0.9], None),
-        ([0.0, 0.1], "always first"),
-        ([0.8, 0.99], None),
-        ([0.97, 0.99], "always last"),
-    ],
-)
-def test_only_an_operator_far_better_or_worse_in_all_partitions_keeps_its_place(
-    by_partition, reason
-):
-    learning = two_operators(prune=True)
-    learning.estimates.seen.update({1: 100, 2: 100})
-    learning.estimates.overall.update({1: 0.5, 2: 0.8})
-    fed(learning, 1, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
-    learning.estimates.pairs[1] = Pair(("c",), 1, np.array(by_partition), 0.5)
-    fed(learning, 2, [0, 0, 1, 1], [1, 1, 1, 1], calls=1.5)
-    found = learning.pruned.get(1)
-    assert (found is None) if reason is None else found.startswith(reason)
 
 
 def test_a_pair_that_comes_back_after_a_failed_trial_follows_the_range_that_grew_meanwhile():

@@ -82,10 +82,23 @@ def test_time_is_a_currency_of_its_own():
     assert budget.rows == 10
     budget.observe(0, np.zeros(4), np.array([0.0, 0.0, 0.0, 5.0]))
     assert budget.rows == 6
-    cheap = Budget(0.01, np.full(4, 0.01))
-    assert cheap.rows == 0
+    cheap = Budget(0.01, np.array([0.001, 0.001, 0.001, 0.007]))
     cheap.observe(10_000, first_only, np.zeros(4))
-    assert cheap.rows == 25
+    assert cheap.rows == 10
+
+
+def test_evaluations_are_a_currency_of_their_own():
+    """A hundred evaluations were earned, and a row takes 4; time would be there for 70 rows."""
+    last_only = np.array([0.0, 0.0, 0.0, 10_000.0])
+    costs = np.array([1.0, 1.0, 1.0, 7.0])
+    budget = earned(10_000, cost_us=costs, evaluations=last_only)
+    assert budget.rows == 25
+    assert budget.ask(0, 1, 10_000, 0).share == pytest.approx(0.5 * 0.01 / 4)
+    budget.observe(0, np.zeros(4), np.array([20.0, 20.0, 0.0, 0.0]))
+    assert budget.rows == 15
+    budget.observe(10**6, 100 * last_only, np.zeros(4))
+    budget.observe(0, np.zeros(4), np.array([400.0, 0.0, 0.0, 0.0]))
+    assert budget.rows == BURST_ROWS - 100
 
 
 def test_savings_of_time_stop_at_one_burst_too():
@@ -145,11 +158,13 @@ def test_only_tasks_below_the_number_asked_take_part_in_a_burst():
 
 
 def test_savings_are_worth_the_same_rows_when_operators_become_dearer():
-    budget = earned(rows=10_000)
-    budget.recost(np.full(4, 8.0))
-    assert budget.rows == 50
-    budget.observe(0, np.zeros(4), np.array([10.0, 10.0, 10.0, 10.0]))
-    assert budget.rows == 40
+    """100 µs were earned and a row takes 10; at 20 a row they are worth 200."""
+    first_only = np.array([10_000.0, 0.0, 0.0, 0.0])
+    budget = earned(10_000, cost_us=np.array([1.0, 1.0, 1.0, 7.0]), evaluations=first_only)
+    budget.recost(np.array([2.0, 2.0, 2.0, 14.0]))
+    assert budget.rows == 10
+    budget.observe(0, np.zeros(4), np.array([0.0, 0.0, 0.0, 5.0]))
+    assert budget.rows == 6
 
 
 def test_profiling_by_the_clock_pauses_until_it_is_within_its_share():

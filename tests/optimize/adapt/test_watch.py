@@ -134,14 +134,16 @@ def test_the_reason_names_where_the_largest_shift_was_and_what_it_saves():
     )
 
 
-def test_every_leaf_is_named_by_its_path():
+def test_the_leaf_with_the_largest_shift_is_named_by_its_path():
     mesh = mesh_of()
     texts = set()
     for leaf in range(len(mesh.leaves)):
         watch = watching(mesh)
         for number in range(30):
-            passed = 500 if number < 20 else 2500
-            visits = {(k, 1): Timing(1, 5000, passed if k == leaf else 500, 0.0) for k in range(3)}
+            passed, elsewhere = (500, 4500) if number < 20 else (2500, 3900)
+            visits = {
+                (k, 1): Timing(1, 5000, passed if k == leaf else elsewhere, 0.0) for k in range(3)
+            }
             watch.observe(batch_of(number, rows=40_000, visits=visits))
             if watch.alarmed:
                 break
@@ -149,6 +151,7 @@ def test_every_leaf_is_named_by_its_path():
         texts.add(watch.look().changed)
     assert len(texts) == 3
     assert all(text.startswith("p1 where kind ") for text in texts)
+    assert all(" passed 10% and now " in text for text in texts), "the largest of the shifts"
     assert sum(" and kind " in text for text in texts) == 2
 
 
@@ -173,6 +176,20 @@ def test_an_operator_that_becomes_dearer_is_looked_at_at_once_and_named():
     assert look.profile.drop_us[order[0] - 1] > 3 * look.profile.drop_us[order[1] - 1]
     assert watch.epoch == 0, "the data is as it was"
     assert look.finding().mesh.routes[0][-1] == order[0]
+
+
+def test_a_cost_that_changes_before_there_are_enough_rows_is_looked_at_when_there_are():
+    watch = watching(mesh_of(np.full((1, 3), 0.5)), measured=[True] * 3)
+    for number in range(40):
+        us = [1.0, 1.0, 1.0] if number < 10 else [30.0, 1.0, 1.0]
+        visits = {(0, k + 1): Timing(1, 8000, 4000, 8e-3 * us[k]) for k in range(3)}
+        watch.observe(batch_of(number, rows=8000, visits=visits))
+    assert watch.alarmed
+    assert watch.look() is None
+    watch.observe(batch_of(40, [three_classes(LEAST_ROWS - 1)]))
+    assert watch.look() is None
+    watch.observe(batch_of(41, [three_classes(1)]))
+    assert watch.look().thorough
 
 
 def test_a_quick_look_does_not_search_where_other_routes_would_not_pay():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chart_cases import q2
 from querymesh.cost.plan_tree import Aggregate, plan_text
-from querymesh.cost.rates import tpr_at
+from querymesh.cost.rates import TupleRates, tpr_at
 from querymesh.cost.utility import Statistics, plan_costs
 from querymesh.errors import QueryError, QueryMeshError
 from querymesh.optimize.chart.candidates import (
@@ -86,6 +86,32 @@ def test_a_product_is_made_where_nothing_else_is_left():
     assert {order[:2] for order in orders} == {("a", "b"), ("c", "d")}
     second = join_plan(two_pairs, orders[0]).left
     assert (second.selectivity, second.costs.left_tpr) == ((), 3e3)
+
+
+def test_a_join_is_as_slow_as_its_slowest_predicate_and_a_product_as_the_slowest_of_all():
+    joins = (
+        StreamJoin("x", ("a", "b"), 5e3),
+        StreamJoin("y", ("b", "a"), 2e3),
+        StreamJoin("z", ("c", "d"), 3e3),
+    )
+    plan = join_plan(QueryShape(tuple("abcd"), joins=joins), ("a", "b", "c", "d"))
+    third, second, first = plan, plan.left, plan.left.left
+    assert (first.selectivity, first.costs) == (("x", "y"), TupleRates(2e3, 2e3))
+    assert (second.selectivity, second.costs) == ((), TupleRates(2e3, 2e3))
+    assert (third.selectivity, third.costs) == (("z",), TupleRates(3e3, 3e3))
+
+
+def test_a_key_links_a_stream_only_to_streams_of_that_key():
+    joins = (
+        StreamJoin("ab", ("a", "b"), 3e3, key="k"),
+        StreamJoin("cd", ("c", "d"), 3e3, key="l"),
+        StreamJoin("de", ("d", "e"), 3e3, key="l"),
+    )
+    shape = QueryShape(tuple("abcde"), joins=joins)
+    plan = join_plan(shape, ("a", "b", "c", "e", "d"))
+    assert plan.left.left.selectivity == (), "c has nothing to do with a and b"
+    assert plan.left.selectivity == ("de",), "c.l = e.l follows"
+    assert plan.selectivity == ("cd",), "one predicate of a key is enough"
 
 
 @given(st.permutations(["TCP", "UDP", "SF", "FTP"]))

@@ -125,6 +125,10 @@ def test_of_plans_that_cost_the_same_the_first_is_taken():
     assert best_plans(costs).tolist() == [1, 0, 2]
 
 
+def test_of_plans_that_cost_nothing_the_first_is_taken():
+    assert best_plans(np.array([[5.0, 0.0, 0.0], [-1.0, -1.0 - 1e-14, 0.0]])).tolist() == [1, 0]
+
+
 def reader(k=10):
     return ChartReader(regular_chart(box(1), lambda at: np.hstack((at, 1 - at)), k))
 
@@ -140,6 +144,22 @@ def test_moves_switches_and_hits_are_counted_as_in_section_5_1():
     assert reading.judge(np.array([0.3, 0.2]))
     assert not reading.judge(np.array([0.1, 0.2]))
     assert reading.fidelity == 0.5
+
+
+def test_a_plan_that_costs_nothing_is_a_hit():
+    reading = reader()
+    reading.choose([0.2])
+    assert reading.judge(np.array([0.0, 0.3]))
+    assert reading.judge(np.array([1.0 + 1e-14, 1.0]))
+    assert reading.judge(np.array([-1.0 + 1e-14, -1.0]))
+    assert not reading.judge(np.array([1.0 + 1e-9, 1.0]))
+
+
+def test_the_edges_of_a_chart_are_within_it():
+    reading = reader()
+    outside = [reading.choose([x]).outside for x in (0.0, 1.0, -1e-9, 1 + 1e-9)]
+    assert outside == [False, False, True, True]
+    assert reading.outside == 2
 
 
 def test_a_plan_is_judged_after_it_was_chosen():

@@ -281,6 +281,42 @@ def test_rounds_that_move_no_time_are_added_to_the_next():
     assert planner.rates["a"] == 200
 
 
+def test_a_selectivity_that_was_not_seen_is_taken_to_be_one():
+    join = join_of(f"{CLIQUE} AND c.x > 1")
+    planner = ChartPlanner(join)
+    assert planner.selectivities["c"] == 1
+    run_of(planner, World(join, ALL, passes={"c": 0.1}), 4, a=100, b=100, c=0)
+    assert planner.selectivities["c"] == 1
+    assert any("selectivity" in line and "c" in line for line in planner.assumptions)
+
+
+def test_what_rounds_say_of_results_is_added_up():
+    join = join_of()
+    planner, world = ChartPlanner(join), World(join, ALL)
+    run_of(planner, world, 3, a=100, b=100, c=100)
+    assert planner.results == 3 * 7
+
+
+def test_a_stream_that_a_round_does_not_mention_has_sent_nothing():
+    join = join_of()
+    planner, world = ChartPlanner(join), World(join, ALL)
+    planner.observe(world.round(a=100, b=50))
+    assert [planner.rates[alias] for alias in "abc"] == [100, 50, 0]
+
+
+def test_after_a_chart_was_built_again_rates_beyond_it_have_the_same_patience():
+    join = join_of()
+    planner, world = ChartPlanner(join, Charting(patience=3, rounds=1)), World(join, ALL)
+    run_of(planner, world, 2, a=10, b=20, c=30)
+    built = []
+    for factor in (10, 100):
+        run_of(planner, world, 3, a=10 * factor, b=20 * factor, c=30 * factor)
+        built.append(planner.built)
+        run_of(planner, world, 1, a=10 * factor, b=20 * factor, c=30 * factor)
+        built.append(planner.built)
+    assert built == [1, 2, 2, 3]
+
+
 def test_two_streams_have_one_order_and_no_chart():
     join = join_of("a.k = b.k", windows=("5 SECONDS",) * 2)
     planner = ChartPlanner(join)

@@ -55,6 +55,8 @@ def test_every_order_of_every_stream_gives_an_allowed_route():
             route = route_for(view, order)
             assert route_fault(route, view.precedence) == ""
             assert sorted(order_of(view, route)) == sorted(order)
+    assert order_of(join.views["a"], route_for(join.views["a"], "dbc")) == ("d", "b", "c")
+    assert order_of(join.views["a"], (1, 3, 2)) == ("d", "b")
 
 
 def test_the_written_orders_are_those_of_every_stream():

@@ -60,6 +60,7 @@ def test_a_condition_stays_behind_its_guard():
     assert own.orders == {"a": (3, 1, 2)}
     view = join.views["a"]
     assert route_fault(route_for(view, (), own.orders["a"]), view.precedence) == ""
+    assert route_for(view, (), (2, 3, 1))[:3] == (3, 1, 2), "however its place was asked for"
 
 
 def test_little_is_not_enough_and_rounds_add_up():
@@ -68,6 +69,34 @@ def test_little_is_not_enough_and_rounds_add_up():
     changed = [own.observe(few) for _ in range(4)]
     assert 40 < LEAST_ASKED <= 60
     assert changed == [set(), set(), {"a"}, set()]
+
+
+@pytest.mark.parametrize(("asked", "orders"), [(49, {}), (50, {"a": (2, 3, 1)})])
+def test_fifty_tuples_are_enough(asked, orders):
+    own = OwnOrder(join_of(CONDITIONS))
+    own.observe(round_of(o1=(asked, asked, 1e-5), o2=(asked, 1, 1e-6), o3=(asked, 2, 1e-6)))
+    assert own.orders == orders
+
+
+def test_nothing_is_ordered_while_little_is_known_of_one_condition():
+    own = OwnOrder(join_of(CONDITIONS))
+    own.observe(round_of(o1=(100, 100, 1e-5), o2=(100, 1, 1e-6), o3=(20, 2, 1e-6)))
+    assert own.orders == {}
+
+
+def test_a_condition_that_takes_no_time_comes_first_if_it_drops_anything():
+    own = OwnOrder(join_of(CONDITIONS))
+    own.observe(round_of(o1=(100, 1, 1e-6), o2=(100, 50, 0.0), o3=(100, 100, 0.0)))
+    assert own.orders == {"a": (2, 1, 3)}
+
+
+def test_older_rounds_weigh_less_and_costs_are_means_by_what_was_asked():
+    own = OwnOrder(join_of(CONDITIONS))
+    own.observe(round_of(o1=(100, 50, 2e-6), o2=(100, 80, 1e-6)))
+    own.observe(round_of(o1=(110, 11, 4e-6)))
+    first = own._stats["a"][1]
+    assert first == pytest.approx((200, 56, (90 * 2e-6 + 110 * 4e-6) / 200))
+    assert own._stats["a"][2] == (100, 80, 1e-6)
 
 
 def test_nearly_equal_conditions_stay_and_those_that_change_their_ways_change_places():
@@ -105,6 +134,7 @@ def test_no_order_costs_much_less_than_the_one_that_is_taken(figures, other):
 def test_nothing_is_said_of_a_stream_with_one_condition():
     own = OwnOrder(join_of("a.x > 1"))
     assert own.observe(round_of(o1=(100, 1, 1e-6))) == set()
+    assert own.observe(round_of(o1=(100, 1, 0.0))) == set()
     assert own.orders == {}
     assert own.observe(round_of()) == set()
     assert expected_s((), {}) == pytest.approx(0)

@@ -4,12 +4,12 @@ from itertools import combinations
 
 import pytest
 
-from querymesh.cost.plan_tree import Join, Source, plan_text, sources_of
+from querymesh.cost.plan_tree import Join, Source, join_shape, plan_text, sources_of
 from querymesh.cost.rates import JoinCosts
 from querymesh.errors import QueryError, UnsupportedError
 from querymesh.optimize.rate import join_plans
 from querymesh.optimize.rate.heuristics import rate_estimate
-from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plans
+from querymesh.optimize.rate.join_plans import Space, best_plan, count_plans, plan_of, plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, Projection, RateQuery, Selection
 from rate_cases import graph, random_edges
 
@@ -143,6 +143,37 @@ def test_a_key_that_nothing_shares_passes_nothing():
         JoinPredicate(*pair, 0.0, group="k") for pair in (("A", "B"), ("B", "C"), ("C", "A"))
     )
     assert top_of(RateQuery(streams, predicates), "(A ⋈ B) ⋈ C").selectivity == 0
+
+
+def test_the_plan_of_a_shape_is_the_plan_that_has_it():
+    streams = tuple(Source(name, 1.0) for name in "ABCD")
+    predicates = (
+        JoinPredicate("A", "B", 0.1, handling_s=1),
+        JoinPredicate("B", "C", 0.2, handling_s=2, group="k"),
+        JoinPredicate("C", "D", 0.3, handling_s=4, group="k"),
+        JoinPredicate("D", "B", 0.4, handling_s=8, group="k"),
+    )
+    steps = tuple(Selection(name, 0.5, name=f"σ{name}") for name in "ABCD")
+    query = RateQuery(streams, predicates, steps, JoinCosts(hash_s=16, handling_s=32))
+    for space in (Space(placing="pushed"), Space("linear", "pushed")):
+        found = plans(query, space)
+        assert len(found) == count_plans(query, space)
+        assert {plan_of(query, join_shape(tree)) for tree in found} == {*found}
+    assert {"(σA(A) ⋈ σB(B)) ⋈ (σC(C) ⋈ σD(D))"} <= {plan_text(tree) for tree in plans(query)}
+
+
+def test_steps_that_stay_on_their_streams_are_counted_in_their_orders():
+    streams = (Source("A", 1.0), Source("B", 1.0))
+    predicates = (JoinPredicate("A", "B", 0.1),)
+    pushed = Space(placing="pushed")
+    one = (Selection("A", 0.5), Selection("B", 0.5))
+    two = (*one, Selection("A", 0.1, name="σ2"))
+    over_all = (*one, Projection())
+    for steps, count in ((one, 1), (two, 2), (over_all, 1)):
+        query = RateQuery(streams, predicates, steps)
+        assert count_plans(query, pushed) == len(plans(query, pushed)) == count
+        best = best_plan(query, lambda tree: rate_estimate(tree, 1.0), pushed)
+        assert best in plans(query, pushed)
 
 
 def test_selections_stand_anywhere_above_their_stream_and_in_any_order():

@@ -22,7 +22,13 @@ from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
 from querymesh.optimize.rate.observed_rates import RateStatistics, linked_pairs
 from querymesh.optimize.rate.probe_orders import tree_orders
-from querymesh.optimize.rate.rate_planner import RatePlanner, chosen_for, is_better
+from querymesh.optimize.rate.rate_planner import (
+    RatePlanner,
+    chosen_for,
+    default_goal,
+    has_moved,
+    is_better,
+)
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
@@ -280,6 +286,24 @@ def test_of_plans_that_are_never_late_only_the_work_counts():
 def test_a_plan_that_never_gets_there_is_left_for_any():
     never = replace(LATE, value=math.inf)
     assert is_better(replace(LATE, value=1e9, load=1e9), never, First(10))
+
+
+@pytest.mark.parametrize(
+    ("window", "goal_s"), [("10 SECONDS", 60), ("29 SECONDS", 60), ("45 SECONDS", 90)]
+)
+def test_without_a_goal_it_is_a_minute_or_twice_the_longest_window(window, goal_s):
+    assert default_goal(join_of(CHAIN, window=f"[RANGE {window}]")) == MostBy(goal_s)
+    assert RatePlanner(join_of(CHAIN, window=f"[RANGE {window}]")).goal == MostBy(goal_s)
+
+
+def test_a_planner_looks_again_once_a_figure_has_moved_by_more_than_a_tenth():
+    before = {"rate of a": 100.0, "a ⋈ b": 0.0}
+    assert not has_moved(before, {"rate of a": 110.0, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 110.1, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 89.9, "a ⋈ b": 0.0})
+    assert has_moved(before, {"rate of a": 100.0, "a ⋈ b": 1e-9})
+    assert has_moved(before, {"rate of a": 100.0})
+    assert has_moved({"rate of a": 100.0}, before)
 
 
 def test_windows_that_count_rows_last_as_long_as_the_rate_says():

@@ -1,5 +1,7 @@
 """Streams whose orders cost the same settle on those that ask states alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
-from querymesh.mesh.route import route_fault
+from querymesh.mesh.mesh import LeafStats
+from querymesh.mesh.route import certain, route_fault
 from querymesh.optimize.planning.orders import order_of, planned_mesh
-from querymesh.optimize.routes.index_ties import SAME, asked_by, with_fewer_indices
+from querymesh.optimize.routes.index_ties import SAME, access_patterns, with_fewer_indices
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.stats.profile import Profile
 
@@ -41,7 +44,10 @@ def meshes_of(join, **orders):
 
 def ways(join, meshes):
     return {
-        each for alias, m in meshes.items() for r in m.routes for each in asked_by(join, alias, r)
+        each
+        for alias, m in meshes.items()
+        for r in m.routes
+        for each in access_patterns(join, alias, r)
     }
 
 
@@ -49,7 +55,7 @@ def test_a_probe_asks_by_what_is_joined_before_it():
     join = join_of()
     (mesh,) = meshes_of(join, a="bc").values()
     q_and_r, p = (0, 1), (0,)
-    assert list(asked_by(join, "a", mesh.routes[0])) == [("b", p), ("c", q_and_r)]
+    assert list(access_patterns(join, "a", mesh.routes[0])) == [("b", p), ("c", q_and_r)]
 
 
 def test_streams_that_may_choose_ask_states_in_fewer_ways():
@@ -77,6 +83,38 @@ def test_an_order_that_costs_more_is_not_taken_for_it(dearer, changes):
     }
     after = with_fewer_indices(join, before, profiles)
     assert (after != before) == changes
+
+
+def test_of_orders_that_ask_alike_the_cheapest_is_taken():
+    """a may go over c and over d first; both would leave one index less than b first."""
+    join = join_of("a.p = b.p AND a.q = c.q AND b.r = c.r", "abc")
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    profiles = {"b": profile_of(join, "b")}
+    after = with_fewer_indices(join, before, profiles)
+    assert (after["a"], after["c"]) == (before["a"], before["c"])
+    assert order_of(join.views["b"], after["b"].routes[0]) == ("a", "c")
+    assert after["b"].single == after["b"].routes[0]
+    assert after["b"].expected_us == after["b"].single_us == pytest.approx(3.0)
+    assert after["b"].leaves == (LeafStats(1.0, 3.0, 3.0),)
+
+
+def test_a_stream_stays_where_another_order_would_save_no_index():
+    join = join_of()
+    settled = meshes_of(join, a="bc", b="ac", c="ba")
+    profiles = {alias: profile_of(join, alias) for alias in join.aliases}
+    assert with_fewer_indices(join, settled, profiles) == settled
+
+
+def test_orders_left_open_and_too_many_orders_stay(monkeypatch):
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    profiles = {alias: profile_of(join, alias) for alias in join.aliases}
+    unsure = {a: replace(mesh, uncertain=(certain(mesh.routes[0]),)) for a, mesh in before.items()}
+    assert with_fewer_indices(join, unsure, profiles) == unsure
+    monkeypatch.setattr("querymesh.optimize.routes.index_ties.MOST_ORDERS", 1)
+    assert with_fewer_indices(join, before, profiles) == before
+    monkeypatch.setattr("querymesh.optimize.routes.index_ties.MOST_ORDERS", 2)
+    assert with_fewer_indices(join, before, profiles) != before
 
 
 def test_without_a_profile_or_with_several_routes_a_mesh_stays():

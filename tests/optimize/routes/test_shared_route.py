@@ -74,5 +74,42 @@ def test_an_operator_that_ends_two_queries_comes_before_one_that_ends_a_single_o
     assert SharedRoutes(profile.serves)(subset_of(profile))[0] == 1
 
 
+def greedily(profile, monkeypatch):
+    monkeypatch.setattr(shared_route, "EXACT_LIMIT", 0)
+    return SharedRoutes(profile.serves)(subset_of(profile))
+
+
+def test_the_greedy_order_takes_most_queries_away_per_microsecond(monkeypatch):
+    """1 ends both queries of a tuple in 1.5 µs, 2 and 3 end one each in 1: of ten tuples nine."""
+    outcomes = [[0, 0, 0]] * 9 + [[1, 1, 1]]
+    costs = np.array([[1.5, 1.0, 0.9], [1.5, 1.0, 0.9]])
+    profile = profile_of(outcomes, costs, serves=(0b11, 0b01, 0b10))
+    assert greedily(profile, monkeypatch) == (1, 2, 3)
+    costs[:, 0] = 2.5
+    dear = profile_of(outcomes, costs, serves=(0b11, 0b01, 0b10))
+    assert greedily(dear, monkeypatch) == (3, 2, 1)
+
+
+def test_the_greedy_order_counts_what_is_left_of_each_query(monkeypatch):
+    """2 would drop most of query A, but 1 dropped the same tuples before; 3 serves query B."""
+    outcomes = np.ones((10, 3))
+    outcomes[:8, 0] = 0
+    outcomes[:7, 1] = 0
+    outcomes[:3, 2] = 0
+    profile = profile_of(outcomes, [1.0, 1.0, 1.0], serves=(0b01, 0b01, 0b10))
+    assert greedily(profile, monkeypatch) == (1, 3, 2)
+
+
+def test_the_greedy_order_costs_tuples_by_what_becomes_of_them(monkeypatch):
+    """1 drops three of five tuples and 2 drops two; 1 may take long for those that pass."""
+    outcomes = [[1, 1], [0, 0], [1, 1], [0, 0], [0, 1]]
+    dear_to_pass = [[1.0, 3.0], [12.0, 3.0]]
+    assert greedily(profile_of(outcomes, dear_to_pass, serves=(1, 1)), monkeypatch) == (2, 1)
+    cheap_to_pass = [[1.0, 3.0], [1.5, 3.0]]
+    assert greedily(profile_of(outcomes, cheap_to_pass, serves=(1, 1)), monkeypatch) == (1, 2)
+    free = profile_of(outcomes, [0.0, 1.0], serves=(1, 1))
+    assert greedily(free, monkeypatch) == (2, 1), "a free one may come last as well"
+
+
 def subset_of(profile):
     return Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)

@@ -13,7 +13,7 @@ from querymesh.optimize.shards.share_search import ShareSearch, alike, divisors
 from querymesh.optimize.shards.shares import best_shards_at_most, choose_shares
 from querymesh.report.text.shares_text import query_shapes, shard_tables, shares_text
 
-DOCS = Path(__file__).parents[3] / "docs" / "shards.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guide" / "shards.md"
 
 
 def all_shares(dimensions, shards):
@@ -273,7 +273,7 @@ def test_a_cube_reads_as_its_dimensions_its_copies_and_their_sum():
 
 def test_the_tables_of_the_documentation_are_the_computed_ones():
     assert shard_tables() in DOCS.read_text(encoding="utf-8"), (
-        "copy what `python -m querymesh.report.text.shares_text` prints into docs/shards.md"
+        "copy what `python -m querymesh.report.text.shares_text` prints into docs/guide/shards.md"
     )
 
 

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from querymesh.errors import QueryError, SchemaError, UnsupportedError
-from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join, streams_in
+from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join, stream_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Filter, Meeting, Probe, Window
 from querymesh.query.parse.query import query
@@ -234,7 +234,7 @@ def test_a_trailing_window_leaves_relations_without_the_time_column_static() -> 
     join = bound("A a, B b, T t", "a.x = b.x AND a.x = t.x WINDOW 5 seconds")
     assert join.aliases == ("a", "b")
     assert [r.alias for r in join.statics] == ["t"]
-    assert streams_in(join.query, SCHEMAS) == 2
+    assert stream_count(join.query, SCHEMAS) == 2
 
 
 def test_a_condition_on_nothing_concerns_every_stream() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from meaning import computed, value_of
 from querymesh.errors import UnsupportedError
-from querymesh.query.functions.cast import can_cast
+from querymesh.query.expr import Cast, Column
+from querymesh.query.functions.cast import can_cast, spark_cast
+from querymesh.query.render import spark_sql
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,8 @@ def test_text_that_says_no(text: str) -> None:
 
 def test_a_timestamp_has_its_day_in_its_own_zone() -> None:
     late = dt.datetime(2024, 3, 1, 3, tzinfo=dt.UTC)
-    for zone, day in (("UTC", dt.date(2024, 3, 1)), ("America/New_York", dt.date(2024, 2, 29))):
+    february, march = dt.date(2024, 2, 29), dt.date(2024, 3, 1)
+    for zone, day in (("UTC", march), ("America/New_York", february), ("Asia/Kolkata", march)):
         assert computed("CAST(t AS DATE)", t=pa.array([late], pa.timestamp("us", zone))) == [day]
     before = pa.array([dt.datetime(1969, 12, 31, 23, 59)], pa.timestamp("us"))
     assert computed("CAST(t AS DATE)", t=before) == [dt.date(1969, 12, 31)]
@@ -149,6 +152,14 @@ ARROW_TYPES = {
 def test_casts_are_those_on_which_engines_agree(target: str, sources: str) -> None:
     allowed = [name for name, dtype in ARROW_TYPES.items() if can_cast(dtype, target)]
     assert sorted(allowed) == sorted(sources.split())
+
+
+def test_spark_is_asked_for_null_where_a_value_does_not_fit() -> None:
+    assert spark_cast("x", "int") == "CAST(try_cast(x AS INT) AS BIGINT)"
+    assert spark_cast("x", "bigint") == "try_cast(x AS BIGINT)"
+    x = Column(None, "x")
+    assert spark_sql(Cast(x, "double")) == "try_cast(`x` AS DOUBLE)"
+    assert spark_sql(Cast(x, "double", implicit=True)) == "CAST(`x` AS DOUBLE)"
 
 
 def test_another_cast_is_refused_with_a_remedy() -> None:

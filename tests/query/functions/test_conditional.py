@@ -1,11 +1,14 @@
+import datetime as dt
 import math
 
 import pyarrow as pa
+import pytest
 
 from meaning import computed, value_of
 
 B = pa.array([True, False, None])
 K = pa.array([1, 2, None])
+DAY = dt.date(2024, 1, 1)
 
 
 def test_case_takes_the_first_arm_that_holds() -> None:
@@ -25,6 +28,22 @@ def test_the_first_value_that_is_there() -> None:
     assert computed("coalesce(NULL, k, 0.5)", k=K) == [1.0, 2.0, 0.5]
     assert computed("nullif(k, 2)", k=K) == [1, None, None]
     assert computed("nullif(k, NULL)", k=K) == [1, 2, None]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("coalesce(d, '2024-01-31')", [DAY, dt.date(2024, 1, 31)]),
+        ("nullif(d, '2024-01-01')", [None, None]),
+        ("greatest(d, '2024-01-31')", [dt.date(2024, 1, 31)] * 2),
+        ("least(d, '2024-01-31')", [DAY, dt.date(2024, 1, 31)]),
+        ("d = '2024-01-01'", [True, None]),
+        ("d IN ('2024-01-01')", [True, None]),
+        ("d BETWEEN '2024-01-01' AND '2024-01-31'", [True, None]),
+    ],
+)
+def test_a_text_beside_a_date_is_read_as_one(sql: str, expected: list[object]) -> None:
+    assert computed(sql, d=pa.array([DAY, None])) == expected
 
 
 def test_the_greatest_and_the_least_leave_null_out_and_have_nan_last() -> None:

@@ -39,7 +39,7 @@ class MixedStar(StreamStar):
         return batch, kind
 
     def dimensions(self) -> dict[str, pa.Table]:
-        """d1, d2, …, under the same numbers."""
+        """The tables d1, d2, …, with keys renumbered in the same way."""
         functions = self.query().functions
         found = {}
         for number in range(1, self.joins + 1):

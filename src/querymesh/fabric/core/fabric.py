@@ -123,7 +123,7 @@ class Fabric:
         router: Router,
         until: Callable[[Ruster], bool] | None = None,
     ) -> Iterator[Ruster]:
-        """One ruster after the other, each to its end."""
+        """Follow rusters depth first, one after the other."""
         inside = [iter(rusters)]  # depth first, so that a large fan-out is never held at once
         while inside:
             ruster = next(inside[-1], None)
@@ -139,23 +139,23 @@ class Fabric:
                 yield ruster
 
     def _drawn(self, ruster: Ruster, router: Router) -> Iterator[Ruster]:
-        """Visit the operators that are chosen for a ruster's tuples, and tell what that yielded."""
+        """Visit the operators that the router chooses for a ruster, and tell it what came out."""
         started = perf_counter()
         parts = router.choose(ruster)
         self.metrics.routing_seconds += perf_counter() - started
         for chosen in parts:
             index = chosen.token.top
-            heard = router.hear(ruster, chosen)
-            if heard.calls:
-                self.metrics.routing[index, heard.went_by] += heard.calls
+            listener = router.hear(ruster, chosen)
+            if listener.calls:
+                self.metrics.routing[index, listener.went_by] += listener.calls
             visits = self.metrics.visits[router.version, chosen.leaf, index]
             # No other ruster of this leaf visits the operator until this one is done.
             evaluated, passed, seconds = visits.evaluations, visits.passed, visits.seconds
             for out in self._visit(chosen, router.version):
-                heard.out(out)
+                listener.out(out)
                 yield out
             started = perf_counter()
-            heard.done(
+            listener.done(
                 visits.evaluations - evaluated, visits.passed - passed, visits.seconds - seconds
             )
             self.metrics.learning_seconds += perf_counter() - started

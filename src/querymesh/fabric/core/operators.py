@@ -58,7 +58,7 @@ class UserCalls:
         return (passed, 0) if failed is None else (passed & ~failed, int(failed.sum()))
 
     def forget_failed(self) -> None:
-        """Begin anew: an evaluation that did not come to its end may have left some."""
+        """Forget failed rows: an evaluation that was broken off may have left some."""
         self._failed = None
 
 
@@ -85,7 +85,7 @@ class FilterModule:
     comparisons: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
-        """One ruster in, one out."""
+        """The rows that pass, as one ruster."""
         yield ruster.keep(self.verdict(ruster))
 
     def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
@@ -114,7 +114,7 @@ class LookupModule:
     comparisons: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
-        """One ruster in; more than one out where the fan-out is large."""
+        """The rows with their matches, as several rusters where the fan-out is large."""
         yield from self.joined(ruster, *self.probe(ruster))
 
     def probe(self, ruster: Ruster) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

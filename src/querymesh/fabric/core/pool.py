@@ -1,6 +1,6 @@
 """The tuples inside an Eddy: those with the same operators behind them go on as one ruster.
 
-Depth first, a chunk whose tuples take many ways would be cut into as many small rusters as there
+Depth first, a chunk whose tuples take many routes would be cut into as many small rusters as there
 are orders of operators. Here they are held until all with more operators ahead have moved, and
 joined with others that stand at the same point: at most one ruster for each set of operators.
 """
@@ -16,7 +16,7 @@ from querymesh.fabric.core.token import RouteToken
 
 
 class Pool:
-    """Rusters on their way, by what is still ahead of them."""
+    """Rusters that wait for their next operator, by what is still ahead of them."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[RouteToken, int], list[Ruster]] = {}
@@ -26,13 +26,13 @@ class Pool:
         return bool(self._waiting)
 
     def add(self, ruster: Ruster) -> None:
-        """A ruster has come to where others may be."""
+        """Put in a ruster that waits for its next operator."""
         self._waiting.setdefault((ruster.token, ruster.leaf), []).append(ruster)
         self.rows += len(ruster)
 
     def take(self) -> Ruster:
-        """The tuples that have most ahead of them."""
-        key = max(self._waiting, key=lambda known: known[0].ahead)
+        """Take out the tuples with most operators ahead of them, as one ruster."""
+        key = max(self._waiting, key=lambda waiting: waiting[0].ahead)
         first, *others = self._waiting.pop(key)
         whole = first.followed_by(others)
         self.rows -= len(whole)

@@ -49,7 +49,7 @@ class ClassificationWindow:
 
     @cached_property
     def columns(self) -> Columns:
-        """Its columns, for rusters to take from."""
+        """The columns of the batch, for rusters to take rows from."""
         return Columns(self.batch)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -53,18 +54,12 @@ class SharedFabric(Fabric):
     """The operators of several queries, ready to process windows of their one source."""
 
     bound: SharedQuery
+    _known: dict[int, Answers]
+    """What operators have said about tuples of the window, by operator."""
 
-    def __init__(
-        self,
-        bound: BoundQuery,
-        tables: Mapping[str, LookupTable] | None = None,
-        on_error: str = "raise",
-    ) -> None:
-        assert isinstance(bound, SharedQuery)
-        super().__init__(bound, tables, on_error)
-        self.bound = bound
-        self._to_remember = _met_in_forks(bound)
-        self._known: dict[int, Answers] = {}
+    @cached_property
+    def _to_remember(self) -> frozenset[int]:
+        return _met_in_forks(self.bound)
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window for each query, in the shared output's columns."""

@@ -40,7 +40,7 @@ class Arrivals:
         return int(self.rows.num_rows)
 
     def some(self, chosen: npt.NDArray[np.bool_]) -> Arrivals:
-        """Those that are chosen."""
+        """The arrivals where the mask is true."""
         if chosen.all():
             return self
         return Arrivals(
@@ -52,7 +52,7 @@ class Arrivals:
         )
 
     def slice(self, first: int, count: int) -> Arrivals:
-        """Some of them, one after the other."""
+        """`count` arrivals from the `first` on."""
         last = first + count
         return Arrivals(
             self.rows.slice(first, count),

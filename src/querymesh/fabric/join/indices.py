@@ -42,7 +42,7 @@ class Meter:
     _seen: dict[str, Counter[Pattern]] = field(default_factory=dict)
 
     def loads(self, arrived: Mapping[str, int]) -> dict[str, Load]:
-        """By stream; `arrived` are its tuples since then."""
+        """What each state did since the last call; `arrived` are the stream's tuples since then."""
         loads = {}
         for alias, stem in self.fabric.streams.items():
             requests = stem.requests - self._seen.get(alias, Counter())
@@ -85,21 +85,20 @@ class Indices:
         use(self.fabric, self.plans)
 
     def arrive(self, arrivals: Mapping[str, Arrivals]) -> None:
-        """Tuples are about to be stored and to probe: what is stored already is laid out for them
-        as far as the migration says."""
+        """Lay stored rows out anew, as far as the migration says, for tuples about to probe."""
         for alias, arrived in arrivals.items():
             self._arrived[alias] += len(arrived)
-        how = self.tuner.settings.migration
-        self.moved += use(self.fabric, self.plans, how, self.frequencies, arrivals)
+        migration = self.tuner.settings.migration
+        self.moved += use(self.fabric, self.plans, migration, self.frequencies, arrivals)
 
     def loads(self) -> dict[str, Load]:
-        """What the states did since the last time."""
+        """What the states did since the last call."""
         loads = self._meter.loads(self._arrived)
         self._arrived.clear()
         return loads
 
     def tune(self) -> list[Change]:
-        """Choose anew by what the states were asked."""
+        """Let the tuner choose plans by what the states were asked, and use them from now on."""
         changes = self.tuner.see(self.loads())
         for change in changes:
             self.plans[change.state] = change.new
@@ -114,7 +113,7 @@ def use(
     frequencies: Mapping[str, Frequencies] | None = None,
     arrivals: Mapping[str, Arrivals] | None = None,
 ) -> int:
-    """Index the states by other plans from now on; tell how many stored rows were moved for it.
+    """Index the states by other plans from now on; return how many stored rows were moved.
 
     `arrivals` are in process: they are about to probe.
     """

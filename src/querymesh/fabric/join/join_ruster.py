@@ -65,7 +65,7 @@ class JoinRuster(Ruster):
 
     @property
     def of(self) -> JoinWindow:
-        """The window, as the kind that join rusters have."""
+        """The ruster's window."""
         assert isinstance(self.window, JoinWindow)
         return self.window
 

@@ -30,7 +30,7 @@ from querymesh.fabric.join.join_ruster import FOREVER, JoinRuster, kept, moved
 from querymesh.index.store.codes import equality_codes
 from querymesh.index.store.request import OPS
 from querymesh.index.store.stem import Comparison, Request, Stem
-from querymesh.query.join import Compared, JoinQuery, KeyClass
+from querymesh.query.join import JoinComparison, JoinQuery, KeyClass
 from querymesh.query.model import Meeting, Probe
 
 Stems = Mapping[str, Stem]
@@ -105,7 +105,7 @@ class JoinedKeys:
             return ruster.of.orders[position][ruster.rows]
         return self.stems[alias].order(position, ruster.matches[alias])
 
-    def position_of_order(self, alias: str, each: Compared) -> int:
+    def position_of_order(self, alias: str, each: JoinComparison) -> int:
         """Where a relation's side of a comparison stands among its order codes."""
         return self._order[alias, each]
 

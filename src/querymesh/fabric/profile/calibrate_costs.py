@@ -50,7 +50,7 @@ class Spent(NamedTuple):
 
     @property
     def total_s(self) -> float:
-        """Seconds of moving, hashing and probing together."""
+        """The seconds of all three parts."""
         return self.move_s + self.hash_s + self.probe_s
 
 

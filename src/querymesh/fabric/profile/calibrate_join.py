@@ -2,7 +2,7 @@
 
 A probe makes its request, goes through every partition of the state and gathers what it found,
 whether ten tuples ask or a thousand. Measured as at a filter (`calibrate.py`), on two small streams
-of which one is stored in as many partitions as a window usually has (`index/merging.py`).
+of which one is stored in as many partitions as a window usually has (`index/store/merging.py`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Parts(Router):
         self.parts = parts
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
-        """Of about the same size."""
+        """All tuples in `parts` rusters of about the same size."""
         rows = np.arange(window.rows)
         token = RouteToken((1,))
         return [Ruster(window, part, token) for part in np.array_split(rows, self.parts)]

@@ -113,7 +113,7 @@ class Counted:
         self._module = module
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
-        """As the module does."""
+        """What the module makes of a ruster."""
         self.evaluations += len(ruster)
         yield from self._module.process(ruster)
 

@@ -42,7 +42,7 @@ from querymesh.fabric.routers.routing import Routing
 from querymesh.query.model import Operator
 
 BESIDES = 2.0
-"""A ruster on its own way is also decided on and heard of: so many times what moving it takes."""
+"""A ruster of its own is also decided on and listened to: so many times what moving it takes."""
 
 
 class ContentRouter(EddyRouter):
@@ -85,7 +85,7 @@ class ContentRouter(EddyRouter):
         )
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
-        """Most tuples in one ruster; apart from them those that profile an operator."""
+        """Most tuples in one ruster, and those that profile an operator in one each."""
         if window.rows:
             self.learning.advance(window.rows)
         self._targets = self.learning.targets
@@ -109,7 +109,7 @@ class ContentRouter(EddyRouter):
         return slots
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
-        """Straight to the operator it profiles, or where its content says."""
+        """Send a ruster to the operator it profiles, else its tuples where their content says."""
         target = self._target(ruster)
         if target is not None:
             return [self._sent(ruster, target)]
@@ -138,14 +138,14 @@ class ContentRouter(EddyRouter):
         return self._targets[slot] if 0 <= slot < len(self._targets) else None
 
     def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """By the content: what each operator is expected to drop of each tuple."""
+        """Send each tuple to the operator that is expected to drop most, by its content."""
         pairs = self.estimates.pairs
         if not any(k in pairs for k in ready):
             return super()._decided(ruster, ready)
         if self.routing.one_route_per_chunk:
             means = [float(np.mean(self._expected(ruster, k))) for k in ready]
-            together = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
-            return [self._sent(ruster, ready[int(np.argmax(together))])]
+            merits_of_all = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
+            return [self._sent(ruster, ready[int(np.argmax(merits_of_all))])]
         rows = len(ruster)
         merits = np.empty((len(ready), rows))
         for context, k in enumerate(ready):
@@ -158,7 +158,7 @@ class ContentRouter(EddyRouter):
     def _worth_it(
         self, ready: list[int], merits: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """The choice, but the common one for tuples that together save less than a ruster takes.
+        """The chosen operators; the common one for tuples that save less than a ruster takes.
 
         A tuple that goes to k before j, and not the other way round, saves c_j · c_k · (m_k - m_j)
         with costs c and merits m: what the first drops, the second need not look at.
@@ -190,7 +190,7 @@ class ContentRouter(EddyRouter):
         return self._coded[key]
 
     def went_by(self, chosen: Ruster) -> str:
-        """Profiling, or the attribute by which the operator is known."""
+        """What a routing call went by: profiling, or the operator's classifier attribute."""
         index = chosen.token.top
         if self._profiled(chosen) == index:
             return PROFILING
@@ -198,11 +198,11 @@ class ContentRouter(EddyRouter):
         return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Listen also to which tuples came out."""
+        """A listener that also counts which tuples came out."""
         return _ContentListener(self, chosen)
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
-        """Update W, and note the work."""
+        """Update W, and count the visit."""
         super().learn(chosen, passed, seconds)
         if chosen.leaf == PLAIN:
             index, rows = chosen.token.top, len(chosen)
@@ -235,7 +235,7 @@ class _ContentListener(EddyListener):
         self._out: npt.NDArray[np.int64] | None = None
 
     def out(self, piece: Ruster) -> None:
-        """A piece came out: which tuples are in it."""
+        """Count the tuples in a piece that came out."""
         if self._profiles:
             counts = np.bincount(piece.rows, minlength=piece.window.rows)
         elif self._codes is not None and self._pair is not None:
@@ -249,7 +249,7 @@ class _ContentListener(EddyListener):
         return np.zeros(size, np.int64) if self._out is None else self._out
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
-        """Update S, or the sample."""
+        """Update S by what came out, or add a profiling tuple to the sample."""
         super().done(evaluated, passed, seconds)
         chosen, index = self._chosen, self._chosen.token.top
         window = chosen.window

@@ -31,13 +31,13 @@ from querymesh.fabric.routers.routing import Routing
 
 KEPT_EVENTS = 500
 STORED_EVENTS = 100
-"""Of the events, so many travel with the state."""
+"""The last events, so many of which are stored with the state."""
 
 LEAST_PROBABILITY = 0.005
 MOST_SAMPLE = 600
 MOST_PARTITIONS = 96
 PATIENCE = 10
-"""A turn that takes so many times as long as it should is over: hardly a tuple gets there."""
+"""A turn ends after so many times as long as it should take: hardly a tuple gets there."""
 
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
@@ -45,7 +45,7 @@ CLEAR = 3.0
 
 @dataclass
 class Learning:
-    """Whose turn it is, and what was found so far."""
+    """Which operators are being profiled, and what was found about each so far."""
 
     operators: Sequence[int]
     attributes: Sequence[str]
@@ -87,24 +87,24 @@ class Learning:
         return max(0, self.sample_size - self._samples[index].rows)
 
     def sampled(self, index: int, batch: pa.RecordBatch, outcomes: Any) -> None:
-        """Tuples went to an operator first, and this is what it made of them."""
+        """Add tuples that went to an operator first, and how many rows came out for each."""
         if index in self._samples:
             self._samples[index].add(batch, outcomes)
 
     def worked(self, us: float) -> None:
-        """Routing tuples that are not profiled took so long; counts where trials go by cost."""
+        """Add the time it took to route tuples that do not profile, where trials go by cost."""
         if self.routing.trial_by == "cost":
             self._rate.work += us
 
     def visited(self, index: int, rows: int) -> None:
-        """Tuples that are not profiled have gone through an operator."""
+        """Count tuples that do not profile and went through an operator."""
         self._rate.visits[index] += rows
 
     def _visit_cost(self, index: int) -> float:
         return self.estimates.cost(index) if self.routing.trial_by == "cost" else 1.0
 
     def advance(self, rows: int) -> None:
-        """Before a chunk of so many tuples: is it the next one's turn?"""
+        """Begin a chunk of so many tuples: end a trial, a sample or a turn that is complete."""
         if self._trial and self._rate.rows >= self.routing.trial_rows:
             self._judge()
         elif self._samples and (not self.targets or self._waited > PATIENCE):
@@ -115,16 +115,16 @@ class Learning:
 
     @property
     def _waited(self) -> float:
-        """How long the turn lasts, by how many tuples a sample takes if all of them get there."""
+        """How long the turn has lasted, in times that a sample takes if all its tuples arrive."""
         least = self.routing.chunk if self.routing.one_route_per_chunk else 1
         return (self.rows - self._began) * self.probability / max(self.sample_size, least)
 
     def set_out(self, rows: int) -> None:
-        """So many tuples that are not profiled have met their first operator."""
+        """Count tuples that do not profile and met their first operator."""
         self._rate.rows += rows
 
     def _next(self) -> None:
-        """The turn of the next operators; their pairs are not used meanwhile."""
+        """Begin to profile the next operators; their pairs rest meanwhile unless `keep_pairs`."""
         chosen: list[int] = []
         affordable = int(self.routing.budget / self.probability + 1e-9)
         at_once = min(self.routing.at_once, max(affordable, 1))
@@ -156,7 +156,7 @@ class Learning:
         self._began = self.rows
 
     def _evaluate(self) -> None:
-        """The samples are complete: which attribute says most?"""
+        """Find the attribute that says most by each sample, and begin a trial of the pairs."""
         self._usual, self._rate, self._trial = self._rate, Rate(), {}
         for index, sample in self._samples.items():
             if sample.rows < self.sample_size:
@@ -187,12 +187,12 @@ class Learning:
             self._next()
 
     def _ask_more(self) -> None:
-        """A sample that told too little, or something wrong, was too small."""
+        """Double the sample, where `tune` is set: the last told too little, or something wrong."""
         if self.routing.tune:
             self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
 
     def _widen(self, names: Sequence[str], sample: Sample) -> None:
-        """Ranges follow the values that were seen, and what is known by range follows them."""
+        """Widen ranges by the values of a sample, and move the columns of S along with them."""
         before = Partitions(dict(self.partitions.ranges))
         for name in names:
             self.partitions.see(name, sample.column(name))
@@ -231,7 +231,7 @@ class Learning:
             self._tune_partitions(sample, best.attributes)
 
     def _judge(self) -> None:
-        """The trial is over: did tuples cost less with the pairs than before?"""
+        """End a trial: keep the pairs if tuples cost less with them than before, else drop them."""
         now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
         helped = self._usual.rows == 0 or now < usual * (1 + self._by_chance())
         for index, pair in self._trial.items():
@@ -266,7 +266,7 @@ class Learning:
         self.events.append(Event(self.rows, index, decision, attributes, gains, reason))
 
     def _end_round(self) -> None:
-        """Everybody had a turn: profile less where nothing changes, as at first where it does."""
+        """End a round of turns: profile half as much if nothing changed, as at first if it did."""
         if self.routing.tune:
             base = self.routing.probability
             halved = max(self.probability / 2, min(LEAST_PROBABILITY, base))

@@ -1,5 +1,7 @@
-"""Content-Knows: told which attribute tells an operator's selectivity, and the best order for each
-of its values (CBR § 6.2). A bound for experiments, which has nothing to learn."""
+"""Content-Knows: an oracle, given the best order for each value of an attribute (CBR § 6.2).
+
+A bound for experiments: it has nothing to learn.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ Route = tuple[int, ...]
 
 
 class OracleRouter(Router):
-    """Tuples by the value of one attribute, each value with its route."""
+    """Routes tuples by the value of one attribute; each value has its route."""
 
     decides = True
 
@@ -31,15 +33,15 @@ class OracleRouter(Router):
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each value there is."""
         column = window.batch.column(self.attribute)
-        known = pc.index_in(column, value_set=pa.array(self._values, column.type))
-        number = np.asarray(pc.fill_null(known, len(self._values)), np.int64)
+        position = pc.index_in(column, value_set=pa.array(self._values, column.type))
+        number = np.asarray(pc.fill_null(position, len(self._values)), np.int64)
         return [
             Ruster(window, np.flatnonzero(number == k), self._tokens[k], k)
             for k in np.unique(number).tolist()
         ]
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Counts the call."""
-        heard = VisitListener()
-        heard.went_by, heard.calls = f"{PAIR} {self.attribute}", len(chosen)
-        return heard
+        """A listener that counts one routing call for each tuple."""
+        listener = VisitListener()
+        listener.went_by, listener.calls = f"{PAIR} {self.attribute}", len(chosen)
+        return listener

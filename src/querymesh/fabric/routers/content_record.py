@@ -61,7 +61,7 @@ class Rate:
     visits: Counter[int] = field(default_factory=Counter)
 
     def a_row(self, cost: Callable[[int], float]) -> float:
-        """On average, by what a visit costs."""
+        """The mean cost of a tuple, by what a visit of each operator costs."""
         total = self.work + sum(rows * cost(index) for index, rows in self.visits.items())
         return total / self.rows if self.rows else 0.0
 

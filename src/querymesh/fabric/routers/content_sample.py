@@ -60,7 +60,7 @@ class Sample:
         return sum(len(each) for each in self.outcomes)
 
     def add(self, batch: pa.RecordBatch, outcomes: Floats) -> None:
-        """Tuples, and how many came out for each."""
+        """Add tuples, and how many rows came out for each."""
         self.batches.append(batch)
         self.outcomes.append(outcomes)
 

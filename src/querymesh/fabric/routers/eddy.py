@@ -43,7 +43,7 @@ NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 
 
 class EddyRouter(Router):
-    """Source-based routing (SBR): all tuples go by the operators' overall selectivities.
+    """Source-based routing (SBR): all tuples are routed by the operators' overall selectivities.
 
     `own` are operators that must all come before the others: conditions on a join's own stream.
     `visit_us` is what one more ruster at an operator takes, however few its tuples.
@@ -82,11 +82,11 @@ class EddyRouter(Router):
         return sorted(self._after)
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
-        """All tuples at the beginning, everything open."""
+        """All tuples as one ruster whose token leaves the whole order open."""
         return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
-        """The tuples by the operator that each goes to next."""
+        """The ruster in parts, by the operator that each tuple goes to next."""
         if self.estimates.keeps_contexts and ruster.window is not self._sized():
             self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
@@ -98,14 +98,14 @@ class EddyRouter(Router):
         return self._decided(ruster, ready)
 
     def _resize(self, window: ClassificationWindow) -> None:
-        """What probes pass follows the size of the states they look at."""
+        """Scale what probes are expected to find by the size of the states they look at."""
         self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
 
     def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """By the estimates: the same for all tuples."""
+        """Send all tuples to the operator that is best by the estimates."""
         context = ruster.token.context
         merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
         return [self._sent(ruster, ready[int(np.argmax(merits))])]
@@ -116,7 +116,7 @@ class EddyRouter(Router):
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
     def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
-        """A chance inverse to the selectivity, tuple by tuple or once for all."""
+        """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
         rows, context = len(ruster), ruster.token.context
         passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
@@ -144,20 +144,20 @@ class EddyRouter(Router):
         return replace(ruster, token=ruster.token.choose(index))
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
-        """Listen to what becomes of the tuples sent to an operator."""
+        """A listener that updates the estimates by what comes out."""
         return EddyListener(self, chosen)
 
     def went_by(self, chosen: Ruster) -> str:
-        """What a ruster was sent to the operator on top of its token by."""
+        """What the decision to send a ruster to its next operator went by."""
         return NO_PAIR
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
-        """Tuples have gone through the operator on top of their token."""
+        """Update the estimates by tuples that went through the operator on top of their token."""
         token = chosen.token
         self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
 
     def routes(self) -> list[Route]:
-        """The one that tuples take who go by no attribute."""
+        """The route of tuples that go by no attribute."""
         route: list[int] = []
         token = self._token
         while token.ahead:
@@ -188,12 +188,12 @@ class EddyListener(VisitListener):
         self._chosen = chosen
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:
-        """The visit is over."""
+        """Let the router learn from the visit."""
         self._router.learn(self._chosen, passed, seconds)
 
 
 def no_window() -> None:
-    """In place of a reference to a window, where there was none yet."""
+    """A reference to no window: what a weak reference returns when its object is gone."""
 
 
 def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
@@ -201,5 +201,5 @@ def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
 
 
 def _part(ruster: Ruster, positions: npt.NDArray[np.int64]) -> Ruster:
-    """Some of a ruster's tuples, no step further."""
+    """Some of a ruster's tuples, with the token it has."""
     return replace(ruster.pick(positions), token=ruster.token)

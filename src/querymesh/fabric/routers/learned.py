@@ -1,4 +1,4 @@
-"""What the Eddies of a run have learned, put together to be looked at: `metrics(out).router`."""
+"""What the Eddies of a run have learned, put together to be looked at."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 
 def merge_states(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, Any]:
-    """What a router would know that knows what all of these know; `fresh` is one that is new."""
+    """The state of a router that knows what all of these know; `fresh` is a new router."""
     memory = fresh.routing.memory
     parts = [
         (Estimates.from_json(memory, state["estimates"]), _partitions(state)) for state in states
@@ -48,7 +48,7 @@ def merge_states(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, 
 
 
 def beginning(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, Any]:
-    """What a further shard begins with: it knows what all know, and counts as one of them."""
+    """The state that a further shard begins with: what all know, seen by a mean shard's tuples."""
     whole = merge_states(fresh, states)
     estimates = whole["estimates"]
     seen = {index: count // len(states) for index, count in estimates["seen"].items()}
@@ -56,7 +56,7 @@ def beginning(fresh: EddyRouter, states: Sequence[RouterState]) -> dict[str, Any
 
 
 def restore(router: EddyRouter, stored: RouterState) -> None:
-    """Let a new router go on from a state that was read somewhere; what is wrong with it is raised.
+    """Let a new router go on from a stored state; a `QueryMeshError` says what is wrong with it.
 
     A router that has refused a state is no longer of use.
     """
@@ -72,7 +72,7 @@ def _partitions(state: RouterState) -> Partitions:
 
 
 def _check(router: EddyRouter, stored: RouterState) -> None:
-    """A file may be whole and yet hold what a router would stumble over later."""
+    """Refuse a state that is whole as a file and yet would break the router later."""
     estimates = stored["estimates"]
     known = {str(index) for index in router.operators}
     for name in ("overall", "cost_us", "seen", "pairs"):

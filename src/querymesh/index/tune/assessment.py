@@ -42,7 +42,7 @@ class Assessment(Protocol):
 
     @property
     def requests(self) -> int:
-        """How many were seen."""
+        """How many requests were seen."""
 
     @property
     def entries(self) -> int:

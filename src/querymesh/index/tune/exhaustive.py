@@ -51,7 +51,7 @@ def best_by_total(workload: Workload, prices: Prices, attributes: int, bits: int
 
 @lru_cache(maxsize=32)
 def _configurations(attributes: int, bits: int) -> npt.NDArray[np.float64]:
-    """All of them, those of few bits first, then in the order of tuples."""
+    """All configurations, those of few bits first, then in the order of tuples."""
 
     def of(total: int, left: int) -> Iterator[tuple[int, ...]]:
         if left == 0:

@@ -71,7 +71,7 @@ def benefit_us(
 
 
 def to_move(
-    how: str,
+    migration: str,
     partitions: Sequence[Partition],
     new: IndexPlan,
     in_process: Sequence[float],
@@ -79,10 +79,10 @@ def to_move(
     prices: Callable[[], IndexPrices],
 ) -> list[bool]:
     """Which partitions are laid out anew; `in_process` are the requests each will still serve."""
-    if how == "nothing":
+    if migration == "nothing":
         return [False] * len(partitions)
     other = [not new.suits(partition) for partition in partitions]
-    if how == "all":
+    if migration == "all":
         return other
     return [
         differs and benefit_us(partition, new, requests, frequencies, prices()) > 0

@@ -29,7 +29,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True)
 class IndexPrices:
-    """Microseconds.
+    """Prices in microseconds.
 
     `eq1`: hashing an attribute and comparing a row. `move`: laying a row out in another order.
     `build`: a row's share of one more hash index. `hash_probe`: one request of one hash index, and
@@ -47,7 +47,7 @@ class IndexPrices:
 
 @lru_cache(maxsize=1)
 def machine_prices() -> IndexPrices:
-    """As measured in this process."""
+    """The prices of this machine, measured once in a process."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2 * _ROWS, _ROWS)
     hash_us = _shortest_us(lambda: kernels.cells(codes, NO_BYTES, 8)) / _ROWS

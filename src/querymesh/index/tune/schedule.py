@@ -34,7 +34,7 @@ class Schedule(Protocol):
         """Why, for each state being assessed; for those just returned, why they were."""
 
     def see(self, requests: Mapping[str, int]) -> list[str]:
-        """Tell how many requests each state served since the last call; get the states whose
+        """Take in how many requests each state served since the last call; return the states whose
         assessment is complete, and whose index is to be selected now, in the order of all."""
 
 
@@ -85,7 +85,7 @@ class _Windows:
         return complete
 
     def _compare(self, requests: Mapping[str, int]) -> None:
-        """Note what changed."""
+        """Compare the requests of states with those of the period before."""
 
     def _begin(self) -> None:
         """Begin the assessments that are due."""

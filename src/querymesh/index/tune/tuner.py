@@ -45,7 +45,7 @@ class Attributes(NamedTuple):
 
     @property
     def all(self) -> int:
-        """Join attributes of either kind."""
+        """How many join attributes there are."""
         return self.keys + self.orders
 
 
@@ -100,37 +100,41 @@ class Tuner:
     prices: Callable[[], IndexPrices] = machine_prices
 
     def __post_init__(self) -> None:
-        how = self.settings
+        settings = self.settings
         self.plans: dict[str, IndexPlan] = {
-            name: self._before_anything_is_known(each) for name, each in self.attributes.items()
+            name: self._first_plan(each) for name, each in self.attributes.items()
         }
         self.frequencies: dict[str, Mapping[Pattern, float]] = {}
         self.changes: list[Change] = []
         self.requests = 0
         self.steps = 0
         self.seconds = 0.0
-        make = ASSESSMENTS[how.assessment]
+        make = ASSESSMENTS[settings.assessment]
         self._states = {
-            name: _AssessedState(each, Sria(), make(how.threshold, how.error, how.seed))
+            name: _AssessedState(
+                each, Sria(), make(settings.threshold, settings.error, settings.seed)
+            )
             for name, each in self.attributes.items()
         }
-        adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and how.adaptive)
-        schedule = how.schedule if adapts else "never"
-        self._schedule = make_schedule(schedule, list(self.attributes), how.window, how.every)
+        adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and settings.adaptive)
+        schedule = settings.schedule if adapts else "never"
+        self._schedule = make_schedule(
+            schedule, list(self.attributes), settings.window, settings.every
+        )
 
     @property
     def chooses(self) -> bool:
         """Whether there is anything to choose: one hash index a pattern needs no choice."""
         return self.kind != "hash" or self.settings.hashes is not None
 
-    def _before_anything_is_known(self, attributes: Attributes) -> IndexPlan:
+    def _first_plan(self, attributes: Attributes) -> IndexPlan:
         if self.kind in ("hash", "auto"):
             return HashPlan() if self.settings.hashes is None else HashPlan(())
         bits = MOST_BITS if self.settings.bits is None else self.settings.bits
         return BitPlan(evenly(bits, attributes.all, attributes.keys))
 
     def see(self, loads: Mapping[str, Load]) -> list[Change]:
-        """Take in what states did; tell what changes in their plans."""
+        """Take in what states did; return the changes of their plans."""
         if not self.chooses:
             return []
         started = thread_time()
@@ -186,7 +190,7 @@ class Tuner:
     def _choose(self, name: str, counted: Assessment, why: str) -> list[Change]:
         """Choose a state's plan anew; with a budget, bits may move to it from other states."""
         state = self._states[name]
-        seen = _together(self.frequencies.get(name), counted.result(), self.settings.memory)
+        seen = _blended(self.frequencies.get(name), counted.result(), self.settings.memory)
         if state.workload is not None and self._is_the_same(state, self.frequencies[name], seen):
             return []
         self.frequencies[name] = seen
@@ -208,7 +212,7 @@ class Tuner:
     def _is_the_same(
         self, state: _AssessedState, had: Mapping[Pattern, float], has: Mapping[Pattern, float]
     ) -> bool:
-        """Whether a state is asked as before, and is as large: nobody need choose again."""
+        """Whether a state is asked as before and is as large, so that its plan can stay."""
         assert state.workload is not None
         moved = sum(abs(had.get(p, 0.0) - has.get(p, 0.0)) for p in {*had, *has})
         grown = state.stored / max(state.workload.stored, 1.0)
@@ -288,7 +292,7 @@ class Tuner:
         return work.arrivals * patterns * prices.build + looked
 
     def _cells_us(self, state: _AssessedState, plan: BitPlan) -> float:
-        """The same of a bit-address index, in whose order rows are laid out."""
+        """What a bit-address index costs in the time of the assessment."""
         prices, work = self.prices(), state.workload
         assert work is not None
         partitions = self._partitions(state)
@@ -303,10 +307,10 @@ class Tuner:
         return state.stored / state.largest if state.largest else 1.0
 
 
-def _together(
+def _blended(
     before: Mapping[Pattern, float] | None, now: Mapping[Pattern, float], memory: float
 ) -> Mapping[Pattern, float]:
-    """The frequencies of now beside those of before, which have the weight `memory`."""
+    """The mean of the former frequencies, by weight `memory`, and of those now."""
     if not before or not memory:
         return now
     return {

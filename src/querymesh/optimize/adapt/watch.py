@@ -84,7 +84,7 @@ class Look:
     policy: str
     changed: str
     thorough: bool
-    epoch: int = 0
+    epoch: int
 
     def finding(self) -> FoundMesh | None:
         """A mesh that is cheaper than the running one beyond doubt, and says why; or None."""

@@ -132,7 +132,7 @@ class RatePlanner(Explained):
         if isinstance(self.goal, First) and self.chosen and self.results >= self.goal.results:
             return None
         now = self._figures()
-        if self.chosen is not None and not _moved(self._seen, now):
+        if self.chosen is not None and not has_moved(self._seen, now):
             return None
         self._seen = now
         try:
@@ -165,14 +165,14 @@ class RatePlanner(Explained):
 
     def _decided(self, found: ChosenTree, number: int) -> Decision | None:
         running = self.chosen
-        reason = f"round {number}: {said(found, self._goal)}"
+        reason = f"round {number}: {choice_text(found, self._goal)}"
         if running is not None:
             shape = join_shape(running.tree)
             now = judged(shape, found, self._goal)
             if shape == join_shape(found.tree) or not is_better(found, now, self._goal):
                 self.chosen = replace(now, way=running.way, round=running.round)
                 return None
-            reason += f"; {text_of(running.tree)} would do {_value(now, self._goal)}"
+            reason += f"; {tree_text(running.tree)} would do {_value(now, self._goal)}"
         self.chosen = found
         orders = allowed_orders(self.join, found)
         self.history.append(reason)
@@ -240,15 +240,15 @@ def allowed_orders(join: JoinQuery, chosen: ChosenTree) -> dict[str, tuple[str, 
     }
 
 
-def text_of(tree: PlanTree) -> str:
+def tree_text(tree: PlanTree) -> str:
     """A tree as text, without the conditions on single streams: they come first in every tree."""
     shape = join_shape(tree)
     return plan_text(tree) if isinstance(shape, str) else shape_text(shape)
 
 
-def said(found: ChosenTree, goal: Goal) -> str:
+def choice_text(found: ChosenTree, goal: Goal) -> str:
     """A tree and what it is expected to do, in one line."""
-    return f"{text_of(found.tree)} does {_value(found, goal)}"
+    return f"{tree_text(found.tree)} does {_value(found, goal)}"
 
 
 def _value(found: ChosenTree, goal: Goal) -> str:
@@ -277,7 +277,8 @@ def is_better(found: ChosenTree, running: ChosenTree, goal: Goal) -> bool:
     return gain > equal or (gain >= -equal and works_less)
 
 
-def _moved(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+def has_moved(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    """Whether an estimate differs by more than the part `MOVED` from what it was."""
     if before.keys() != now.keys():
         return True
     return any(abs(now[name] - was) > MOVED * max(abs(was), 1e-12) for name, was in before.items())

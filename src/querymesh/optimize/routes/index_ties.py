@@ -24,17 +24,22 @@ from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.stats.profile import Profile, Route
 
-Pattern = tuple[int, ...]
-Asked = frozenset[tuple[str, Pattern]]
+AccessPattern = tuple[int, ...]
+Accesses = frozenset[tuple[str, AccessPattern]]
 
 SAME = 0.01
-"""Orders whose costs on the sample differ by no more of it are taken to cost the same."""
+"""Orders whose costs on the sample differ by no more than this share are taken to cost the same."""
 
 MOST_ORDERS = 720
+"""A stream with more orders of its probes keeps its order: each of them would be costed."""
+
 MOST_PASSES = 5
+"""Times, at most, that each stream chooses again after the others have chosen."""
 
 
-def asked_by(join: JoinQuery, alias: str, route: Route) -> Iterator[tuple[str, Pattern]]:
+def access_patterns(
+    join: JoinQuery, alias: str, route: Route
+) -> Iterator[tuple[str, AccessPattern]]:
     """The relations that a stream's tuples probe on a route, each with the keys they ask it by."""
     joined = {alias}
     for operator in (join.views[alias].operators[k - 1] for k in route):
@@ -50,47 +55,51 @@ def asked_by(join: JoinQuery, alias: str, route: Route) -> Iterator[tuple[str, P
 def with_fewer_indices(
     join: JoinQuery, meshes: Mapping[str, Mesh], profiles: Mapping[str, Profile]
 ) -> dict[str, Mesh]:
-    """The meshes, those of one route perhaps with another that costs the same on its profile."""
+    """The meshes, some of those of one route with another route that costs the same and asks the
+    states in fewer ways; a mesh without a profile stays."""
     settled = dict(meshes)
     choices = {
         alias: found
         for alias, mesh in meshes.items()
-        if alias in profiles and (found := _equals(join, alias, mesh, profiles[alias]))
+        if alias in profiles and (found := _equally_cheap(join, alias, mesh, profiles[alias]))
     }
     for _ in range(MOST_PASSES):
         before = dict(settled)
         for alias, routes in choices.items():
-            others = _asked(join, {a: mesh for a, mesh in settled.items() if a != alias})
-            sizes = {r: len(others | frozenset(asked_by(join, alias, r))) for r in routes}
+            others = _all_accesses(join, {a: mesh for a, mesh in settled.items() if a != alias})
+            sizes = {r: len(others | frozenset(access_patterns(join, alias, r))) for r in routes}
             best = min(routes, key=lambda route: (sizes[route], routes[route]))
-            (now,) = settled[alias].routes
-            if sizes[best] < sizes[now]:
-                settled[alias] = _on(settled[alias], best, routes[best])
+            (running,) = settled[alias].routes
+            if sizes[best] < sizes[running]:
+                settled[alias] = _with_route(settled[alias], best, routes[best])
         if settled == before:
             break
     return settled
 
 
-def _equals(join: JoinQuery, alias: str, mesh: Mesh, profile: Profile) -> dict[Route, float]:
-    """The routes that cost what a mesh's only one does, with their costs; none of several."""
+def _equally_cheap(join: JoinQuery, alias: str, mesh: Mesh, profile: Profile) -> dict[Route, float]:
+    """The routes that cost the same as the only one of a mesh, with their costs; empty for a mesh
+    of several routes."""
     view = join.views[alias]
     probes = [op.relation for op in view.operators if isinstance(op, Probe)]
     if not mesh.is_single or mesh.uncertain or factorial(len(probes)) > MOST_ORDERS:
         return {}
-    (now,) = mesh.routes
-    own = [k for k in now if not isinstance(view.operators[k - 1], Probe)]
-    limit = (1 + SAME) * float(profile.realized_us(now).mean())
-    orders = {now, *(route_for(view, order, own) for order in permutations(probes))}
+    (running,) = mesh.routes
+    own = [k for k in running if not isinstance(view.operators[k - 1], Probe)]
+    limit = (1 + SAME) * float(profile.realized_us(running).mean())
+    orders = {running, *(route_for(view, order, own) for order in permutations(probes))}
     costs = {route: float(profile.realized_us(route).mean()) for route in sorted(orders)}
-    return {route: cost for route, cost in costs.items() if route == now or cost <= limit}
+    return {route: cost for route, cost in costs.items() if route == running or cost <= limit}
 
 
-def _asked(join: JoinQuery, meshes: Mapping[str, Mesh]) -> Asked:
+def _all_accesses(join: JoinQuery, meshes: Mapping[str, Mesh]) -> Accesses:
     routes = ((alias, route) for alias, mesh in meshes.items() for route in mesh.routes)
-    return frozenset(each for alias, route in routes for each in asked_by(join, alias, route))
+    return frozenset(
+        each for alias, route in routes for each in access_patterns(join, alias, route)
+    )
 
 
-def _on(mesh: Mesh, route: Route, cost_us: float) -> Mesh:
+def _with_route(mesh: Mesh, route: Route, cost_us: float) -> Mesh:
     """The mesh on another single route."""
     return replace(
         mesh,

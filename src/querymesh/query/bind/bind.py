@@ -11,8 +11,8 @@ from querymesh.errors import QueryError, QueryMeshError, SchemaError, Unsupporte
 from querymesh.query.aggregate import check_aliases
 from querymesh.query.bind.infer import typed
 from querymesh.query.bind.names import Scope
-from querymesh.query.bind.precedence import closed
-from querymesh.query.bind.static_joins import Condition, StaticJoin, place_lookups
+from querymesh.query.bind.precedence import all_predecessors
+from querymesh.query.bind.static_joins import BoundCondition, StaticJoin, place_lookups
 from querymesh.query.expr import Cast, Column, Expr, UserCall, conjuncts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
 from querymesh.query.parse.query import condition_of
@@ -65,7 +65,7 @@ def _source(query: Query, schemas: Mapping[str, pa.Schema]) -> Relation:
 
     A trailing WINDOW gives a window to every relation; those without the time column are static.
     """
-    streams = windowed(query, schemas)
+    streams = streams_of(query, schemas)
     if len(streams) > 1:
         names = ", ".join(relation.alias for relation in streams)
         raise UnsupportedError(
@@ -75,7 +75,7 @@ def _source(query: Query, schemas: Mapping[str, pa.Schema]) -> Relation:
     return streams[0] if streams else query.relations[0]
 
 
-def windowed(query: Query, schemas: Mapping[str, pa.Schema]) -> list[Relation]:
+def streams_of(query: Query, schemas: Mapping[str, pa.Schema]) -> list[Relation]:
     """The relations that are streams: those with a window and, if one is named, a time column."""
     found = [relation for relation in query.relations if relation.window is not None]
     if not found or query.time is None:
@@ -89,8 +89,12 @@ def windowed(query: Query, schemas: Mapping[str, pa.Schema]) -> list[Relation]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """An operator before its `after` is known, at the place of its first conjunct."""
+class _Unordered:
+    """An operator of which is not yet known what must come before it.
+
+    `position` is that of its first conjunct in WHERE, `calls` are the user functions it calls, and
+    `reads` the look-up tables whose columns it needs.
+    """
 
     position: int
     operator: Operator
@@ -116,7 +120,7 @@ class Binding:
         """The expression with its casts made explicit, and its type."""
         return typed(expr, self.scope.type_of, self.query.functions)
 
-    def conditions(self) -> list[Condition]:
+    def conditions(self) -> list[BoundCondition]:
         """The conjuncts, resolved and checked."""
         conditions = []
         for conjunct in self.query.conjuncts:
@@ -127,7 +131,7 @@ class Binding:
                 raise SchemaError(f"{text} is {sql_name(dtype)}, not a condition; compare it")
             if kind_of(dtype) is Kind.NULL:
                 checked = Cast(checked, "boolean", implicit=True)
-            conditions.append(Condition(checked, text))
+            conditions.append(BoundCondition(checked, text))
         return conditions
 
     def operators(self) -> tuple[tuple[Operator, ...], dict[str, tuple[Expr, ...]]]:
@@ -155,7 +159,7 @@ class Binding:
         operators = self._ordered(placed, static_texts)
         return operators, {alias: tuple(exprs) for alias, exprs in static.items()}
 
-    def _lookup(self, join: StaticJoin) -> _Placed:
+    def _lookup(self, join: StaticJoin) -> _Unordered:
         for probe, build in zip(join.probe_keys, join.build_keys, strict=True):
             kinds = [self.typed(key)[1] for key in (probe, build)]
             if kind_of(kinds[0]) is not kind_of(kinds[1]):
@@ -165,16 +169,18 @@ class Binding:
                 )
         calls = frozenset().union(*(user_calls_of(key) for key in join.probe_keys))
         lookup = Lookup(0, join.alias, join.alias, join.probe_keys, join.build_keys)
-        return _Placed(join.positions[0], lookup, join.alias, calls, join.reads)
+        return _Unordered(join.positions[0], lookup, join.alias, calls, join.reads)
 
-    def _filter(self, position: int, condition: Condition) -> _Placed:
+    def _filter(self, position: int, condition: BoundCondition) -> _Unordered:
         expr, name = condition.expr, condition.text
         if isinstance(expr, UserCall):
             name = self.query.functions[expr.function].name
         reads = condition.reads - {self.source.alias}
-        return _Placed(position, Filter(0, name, expr), condition.text, user_calls_of(expr), reads)
+        return _Unordered(
+            position, Filter(0, name, expr), condition.text, user_calls_of(expr), reads
+        )
 
-    def check_static(self, condition: Condition) -> None:
+    def check_static(self, condition: BoundCondition) -> None:
         """Refuse a condition on a look-up table alone that would have to wait for others."""
         for name in user_calls_of(condition.expr):
             if self.query.functions[name].after:
@@ -183,7 +189,7 @@ class Binding:
                     f"beforehand: {name} cannot come after= anything there"
                 )
 
-    def _ordered(self, placed: Sequence[_Placed], static: set[str]) -> tuple[Operator, ...]:
+    def _ordered(self, placed: Sequence[_Unordered], static: set[str]) -> tuple[Operator, ...]:
         """The operators with all that must come before each."""
         operators = [each.operator for each in placed]
         lookups = {op.relation: op.index for op in operators if isinstance(op, Lookup)}
@@ -194,10 +200,12 @@ class Binding:
                 for name in self.query.functions[call].after:
                     earlier |= self._named(name, call, placed, static)
             direct[each.operator.index] = frozenset(earlier)
-        complete = closed(direct, {op.index: op.name for op in operators})
+        complete = all_predecessors(direct, {op.index: op.name for op in operators})
         return tuple(replace(op, after=complete[op.index]) for op in operators)
 
-    def _named(self, name: str, by: str, placed: Sequence[_Placed], static: set[str]) -> set[int]:
+    def _named(
+        self, name: str, by: str, placed: Sequence[_Unordered], static: set[str]
+    ) -> set[int]:
         """The operators that an `after` name means: by name, by function, or by SQL text."""
         wanted = name.lower()
         found = {

@@ -75,6 +75,7 @@ def _typed_call(
 
 
 def _computing(expr: Expr, dtype: pa.DataType) -> Expr:
+    """The expression in the type in which its values compute."""
     return _coerced(expr, dtype, compute_type(dtype))
 
 
@@ -82,6 +83,7 @@ _CAST_NAMES = {dtype: name for name, dtype in CASTABLE.items() if name != "int"}
 
 
 def _coerced(expr: Expr, dtype: pa.DataType, wanted: pa.DataType) -> Expr:
+    """The expression of type `dtype` with an implicit cast to `wanted`, where it needs one."""
     if dtype == wanted or wanted not in _CAST_NAMES:
         return expr
     kind = kind_of(dtype)

@@ -1,4 +1,4 @@
-"""What a tuple that arrives on one stream of a join has still to go through."""
+"""The operators of a join for tuples of one stream: filters, probes of the others, and the rest."""
 
 from __future__ import annotations
 
@@ -8,39 +8,43 @@ from itertools import chain, pairwise
 
 from querymesh.errors import QueryError, UnsupportedError, did_you_mean
 from querymesh.query.bind.bind import Binding, numbered
-from querymesh.query.bind.precedence import closed
-from querymesh.query.bind.static_joins import Condition, relations_of
+from querymesh.query.bind.precedence import all_predecessors
+from querymesh.query.bind.static_joins import BoundCondition, relations_of
 from querymesh.query.expr import Call, UserCall, user_calls_of
-from querymesh.query.join import Compared, KeyClass
+from querymesh.query.join import JoinComparison, KeyClass
 from querymesh.query.model import Filter, Meeting, Operator, Probe
 
 
 @dataclass
 class JoinConditions:
-    """The conditions of a join, each where it belongs, and what `after=` may call them."""
+    """The conditions of a join by what they read, and what `after=` may call them.
+
+    `own` are those on one relation, by its alias; `classes` the equalities between relations, and
+    `compared` their comparisons; `residual` is everything else that reads several relations.
+    """
 
     binding: Binding
     relations: list[str]
-    own: dict[str, list[Condition]] = field(init=False)
+    own: dict[str, list[BoundCondition]] = field(init=False)
     classes: tuple[KeyClass, ...] = ()
-    compared: list[Compared] = field(default_factory=list)
-    residual: list[Condition] = field(default_factory=list)
+    compared: list[JoinComparison] = field(default_factory=list)
+    residual: list[BoundCondition] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.own = {alias: [] for alias in self.relations}
 
-    def name(self, own: Condition) -> str:
+    def name(self, own: BoundCondition) -> str:
         """What a condition is called: by its text, or by the one function it is."""
         if isinstance(own.expr, UserCall):
             return self.binding.query.functions[own.expr.function].name
         return own.text
 
-    def called(self, own: Condition) -> set[str]:
+    def called(self, own: BoundCondition) -> set[str]:
         """All that `after=` may call a condition, in lower case."""
         return {own.text.lower(), self.name(own).lower(), *user_calls_of(own.expr)}
 
     def awaited(self, call: str) -> list[str]:
-        """What `after=` of a function calls for, as conditions are `called`."""
+        """The conditions that `after=` of a function names, each by a name of `called`."""
         named = [*self.binding.conditions(), *chain.from_iterable(self.own.values())]
         known = {text for each in named for text in self.called(each)}
         found: list[str] = []
@@ -116,7 +120,7 @@ class JoinView:
             if isinstance(operator, Filter):
                 mine = own if operator.index in own else frozenset(op.index for op in made)
                 direct[operator.index] |= self._after(operator, made, texts, mine)
-        complete = closed(direct, {op.index: op.name for op in made})
+        complete = all_predecessors(direct, {op.index: op.name for op in made})
         return tuple(replace(op, after=complete[op.index]) for op in made)
 
     def _after(
@@ -141,7 +145,7 @@ class JoinView:
                 matching = {
                     op.index
                     for op in filters
-                    if name in self.found.called(Condition(op.expr, texts[op.index - 1]))
+                    if name in self.found.called(BoundCondition(op.expr, texts[op.index - 1]))
                 }
                 several = len(relations_of(operator.expr)) > 1
                 if not matching and several and name in elsewhere:

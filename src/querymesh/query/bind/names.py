@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pyarrow as pa
 
 from querymesh.errors import SchemaError, did_you_mean
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
+from querymesh.query.expr import Column, Expr, rewritten
 from querymesh.query.model import Relation
 
 
@@ -46,17 +46,7 @@ class Scope:
 
     def resolve(self, expr: Expr) -> Expr:
         """The expression with every column in its schema's spelling and with its relation."""
-        match expr:
-            case Column():
-                return self.column(expr)
-            case Call(name, args):
-                return Call(name, tuple(self.resolve(arg) for arg in args))
-            case UserCall(name, args):
-                return UserCall(name, tuple(self.resolve(arg) for arg in args))
-            case Cast(operand, target, implicit):
-                return Cast(self.resolve(operand), target, implicit)
-            case Literal():
-                return expr
+        return rewritten(expr, lambda e: self.column(e) if isinstance(e, Column) else None)
 
     def column(self, column: Column) -> Column:
         """One column resolved; SchemaError if no relation, or more than one, has it."""

@@ -9,7 +9,7 @@ from querymesh.errors import QueryError
 Before = Mapping[int, frozenset[int]]
 
 
-def closed(direct: Before, names: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def all_predecessors(direct: Before, names: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """For each operator all that must come earlier, directly or through others.
 
     QueryError, with the way round, if an operator would have to come before itself.

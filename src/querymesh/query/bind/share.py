@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from querymesh.errors import QueryError, SchemaError
-from querymesh.query.expr import Call, Cast, Column, Expr, UserCall
+from querymesh.query.expr import Column, Expr, UserCall, rewritten
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
 from querymesh.query.predicate.predicate import Predicate
 
@@ -238,14 +238,12 @@ class _Names:
         return _Names({**self.aliases, alias: common}, self.functions)
 
     def __call__(self, expr: Expr) -> Expr:
+        return rewritten(expr, self._renamed)
+
+    def _renamed(self, expr: Expr) -> Expr | None:
         match expr:
             case Column(relation, name) if relation is not None:
                 return Column(self.aliases.get(relation, relation), name)
-            case Call(function, args):
-                return Call(function, tuple(map(self, args)))
             case UserCall(function, args):
                 return UserCall(self.functions[function], tuple(map(self, args)))
-            case Cast(operand):
-                return replace(expr, operand=self(operand))
-            case _:
-                return expr
+        return None

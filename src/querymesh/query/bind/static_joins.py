@@ -1,6 +1,6 @@
-"""How static tables hang on the source: equalities found, generation by generation.
+"""Which equalities link each static table to the source, directly or through other tables::
 
-source ── a = b ── T ── c = d ── U        T is placed first, U in the next generation
+source ── a = b ── T ── c = d ── U        T is found first, then U
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from querymesh.query.expr import Call, Expr, columns_of
 
 
 @dataclass(frozen=True)
-class Condition:
+class BoundCondition:
     """A conjunct with its names resolved and its types made explicit; `text` is as written."""
 
     expr: Expr
@@ -42,7 +42,7 @@ class StaticJoin:
 
 
 def place_lookups(
-    conditions: Sequence[Condition], source: str, tables: Sequence[str]
+    conditions: Sequence[BoundCondition], source: str, tables: Sequence[str]
 ) -> list[StaticJoin]:
     """For each static table, the equalities that link it to the source or to earlier tables.
 
@@ -64,7 +64,7 @@ def place_lookups(
     return joins
 
 
-def _join(conditions: Sequence[Condition], table: str, placed: set[str]) -> StaticJoin | None:
+def _join(conditions: Sequence[BoundCondition], table: str, placed: set[str]) -> StaticJoin | None:
     links = [
         (position, *link)
         for position, condition in enumerate(conditions)

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from querymesh.errors import QueryError, SchemaError
 from querymesh.query.aggregate import check_aliases
-from querymesh.query.bind.bind import Binding, schema_of, windowed
+from querymesh.query.bind.bind import Binding, schema_of, streams_of
 from querymesh.query.bind.join_view import JoinConditions, JoinView
 from querymesh.query.bind.names import Scope
-from querymesh.query.bind.static_joins import Condition, relations_of
+from querymesh.query.bind.static_joins import BoundCondition, relations_of
 from querymesh.query.expr import Call, Expr, user_calls_of
-from querymesh.query.join import ORDERED, Compared, JoinQuery, KeyClass, Op
+from querymesh.query.join import ORDERED, JoinComparison, JoinQuery, KeyClass, Op
 from querymesh.query.model import BoundQuery, Output, Query, Relation
 from querymesh.query.types import Kind, compute_type, kind_of, sql_name
 
@@ -25,9 +25,9 @@ LONGEST_WINDOW = 1 << 61
 _ORDERED_KINDS = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.TIMESTAMP)
 
 
-def streams_in(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
+def stream_count(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
     """How many windowed streams the query joins; `schemas` are by the relation's name."""
-    return len(windowed(query, {r.alias: schema_of(r, schemas) for r in query.relations}))
+    return len(streams_of(query, {r.alias: schema_of(r, schemas) for r in query.relations}))
 
 
 def bind_join(query: Query, schemas: Mapping[str, pa.Schema]) -> JoinQuery:
@@ -35,9 +35,9 @@ def bind_join(query: Query, schemas: Mapping[str, pa.Schema]) -> JoinQuery:
     by_alias = {relation.alias: schema_of(relation, schemas) for relation in query.relations}
     if query.aggregate is not None:
         check_aliases(query.aggregate, by_alias)
-    streams = tuple(map(_bounded, windowed(query, by_alias)))
+    streams = tuple(map(_bounded, streams_of(query, by_alias)))
     scope = Scope(query.relations, by_alias, query.using)
-    return _Joining(Binding(query, streams[0], scope), streams).bound()
+    return _JoinBinding(Binding(query, streams[0], scope), streams).bound()
 
 
 def _bounded(stream: Relation) -> Relation:
@@ -47,7 +47,7 @@ def _bounded(stream: Relation) -> Relation:
     return replace(stream, window=replace(stream.window, size=LONGEST_WINDOW))
 
 
-class _Joining:
+class _JoinBinding:
     """One query over several streams being bound."""
 
     def __init__(self, binding: Binding, streams: tuple[Relation, ...]) -> None:
@@ -57,7 +57,7 @@ class _Joining:
         self.found = JoinConditions(binding, [relation.alias for relation in self.query.relations])
         self.times = self._times()
         conditions = binding.conditions()
-        equal = self._sorted_out([part for each in conditions for part in self._halves(each)])
+        equal = self._sort_conditions([part for each in conditions for part in self._halves(each)])
         self.found.classes = self._classes(equal)
 
     def bound(self) -> JoinQuery:
@@ -125,8 +125,8 @@ class _Joining:
     def _is_zoned(self, alias: str, name: str) -> bool:
         return compute_type(self.binding.scope.schemas[alias].field(name).type).tz is not None
 
-    def _sorted_out(self, conditions: Sequence[Condition]) -> list[tuple[Expr, Expr]]:
-        """Put each condition where it belongs; the equalities between two relations remain."""
+    def _sort_conditions(self, conditions: Sequence[BoundCondition]) -> list[tuple[Expr, Expr]]:
+        """Add each condition to `found` by what it reads; the equalities between two relations."""
         equal = []
         for condition in conditions:
             if len(condition.reads) == 1:
@@ -142,23 +142,25 @@ class _Joining:
                     equal.append((left, right))
                 else:
                     self.found.compared.append(
-                        Compared(_of(left), left, cast(Op, op), _of(right), right, condition.text)
+                        JoinComparison(
+                            _of(left), left, cast(Op, op), _of(right), right, condition.text
+                        )
                     )
         return equal
 
-    def _halves(self, condition: Condition) -> list[Condition]:
+    def _halves(self, condition: BoundCondition) -> list[BoundCondition]:
         """`x BETWEEN l AND h` as its two comparisons, if an index can find by them."""
         expr = condition.expr
         if not isinstance(expr, Call) or expr.function != "between" or user_calls_of(expr):
             return [condition]
         x, low, high = expr.args
         both = [Call(">=", (x, low)), Call("<=", (x, high))]
-        halves = [Condition(half, self.binding.text(half)) for half in both]
+        halves = [BoundCondition(half, self.binding.text(half)) for half in both]
         across = [half for half in halves if len(half.reads) > 1]
         found = across and all(self._comparison(half) is not None for half in across)
         return halves if found else [condition]
 
-    def _comparison(self, condition: Condition) -> tuple[Expr, str, Expr] | None:
+    def _comparison(self, condition: BoundCondition) -> tuple[Expr, str, Expr] | None:
         """(key, operator, key) if the condition compares one relation's key with another's."""
         expr = condition.expr
         if not isinstance(expr, Call) or expr.function not in ("=", *ORDERED):
@@ -198,7 +200,7 @@ class _Joining:
                 first = members.setdefault(_of(key), key)
                 if repr(first) != repr(key):
                     both = Call("=", (first, key))
-                    self.found.own[_of(key)].append(Condition(both, self.binding.text(both)))
+                    self.found.own[_of(key)].append(BoundCondition(both, self.binding.text(both)))
             dtype = compute_type(self.binding.typed(next(iter(group.values())))[1])
             classes.append(KeyClass(number, dtype, members))
         return tuple(classes)

@@ -49,7 +49,7 @@ def cast(datum: Datum, target: str) -> Datum:
         return to_bigint(datum)
     if source is Kind.TIMESTAMP:
         local = pc.local_timestamp(datum) if datum.type.tz else datum
-        return pc.cast(pc.floor_temporal(local, unit="day"), wanted, safe=False)
+        return pc.cast(pc.floor_temporal(local, unit="day"), wanted)
     return pc.cast(datum, wanted, safe=False)
 
 

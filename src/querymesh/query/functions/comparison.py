@@ -127,7 +127,7 @@ def between(x: Datum, low: Datum, high: Datum) -> Datum:
 
 def member(x: Datum, *items: Datum) -> Datum:
     """x IN (items): by hashing when all items are constants, else one comparison each."""
-    if isinstance(x, pa.Scalar) or not all(isinstance(item, pa.Scalar) for item in items):
+    if not all(isinstance(item, pa.Scalar) for item in items):
         return disjunction(*(equal(x, item) for item in items))
     x, *constants = aligned(x, *items)
     values = [item for item in constants if item.is_valid]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.query.functions.comparison import aligned, equal, greater
-from querymesh.query.functions.spec import Datum, Function, Signature, call, null_where, together
+from querymesh.query.functions.spec import Datum, Function, Signature, call, null_where, one_type
 from querymesh.query.types import Kind, kind_of
 
 
@@ -39,9 +39,8 @@ def spark_case(*args: str) -> str:
 
 def case_rule(types: Sequence[pa.DataType]) -> Signature | None:
     """Conditions are booleans, values share a type."""
-    last = len(types) - 1 if len(types) % 2 else -1
-    is_value = [i % 2 == 1 or i == last for i in range(len(types))]
-    values = together([t for t, chosen in zip(types, is_value, strict=True) if chosen])
+    is_value = [i % 2 == 1 or i == len(types) - 1 for i in range(len(types))]
+    values = one_type([t for t, chosen in zip(types, is_value, strict=True) if chosen])
     conditions = [t for t, chosen in zip(types, is_value, strict=True) if not chosen]
     if values is None or any(kind_of(t) not in (Kind.BOOLEAN, Kind.NULL) for t in conditions):
         return None
@@ -70,14 +69,14 @@ _ONE_TYPE = "values of one type"
 CONDITIONAL = (
     Function("case", (2, None), "booleans and values of one type", case_rule, case, spark_case),
     Function("if", (3, 3), "a boolean and two values of one type", case_rule, case, call("if")),
-    Function("coalesce", (1, None), _ONE_TYPE, together, coalesce, call("coalesce"), True),
-    Function("nullif", (2, 2), _ONE_TYPE, together, nullif, call("nullif"), True),
-    Function("greatest", (2, None), _ONE_TYPE, together, _extreme(greater), call("greatest"), True),
+    Function("coalesce", (1, None), _ONE_TYPE, one_type, coalesce, call("coalesce"), True),
+    Function("nullif", (2, 2), _ONE_TYPE, one_type, nullif, call("nullif"), True),
+    Function("greatest", (2, None), _ONE_TYPE, one_type, _extreme(greater), call("greatest"), True),
     Function(
         "least",
         (2, None),
         _ONE_TYPE,
-        together,
+        one_type,
         _extreme(lambda a, b: greater(b, a)),
         call("least"),
         True,

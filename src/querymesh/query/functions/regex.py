@@ -3,13 +3,15 @@
 The fabric matches through Arrow, hence RE2; Catalyst matches with java.util.regex. The syntaxes
 look alike and differ in detail (`$`, `\\b`, `\\s`, classes, flags), so a pattern is taken apart and
 written anew in the part of Java's syntax that has no surprises: literals escaped, classes as
-explicit ranges, anchors as look-arounds. Only the flag `i` remains a flag.
+explicit ranges, anchors as look-arounds. Under the flag `i` a letter becomes the class of its
+cases: by Java's own flag `i` would also find `İ` and `ı`, and `ß` would not find `ẞ`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,9 @@ import pyarrow.compute as pc
 from querymesh.errors import QueryError
 
 _END = 0x10FFFF
+_LAST_WITH_CASE = 0x1E943
+"""The last letter of the last alphabet in Unicode that has capitals (Adlam)."""
+
 Ranges = list[tuple[int, int]]
 
 
@@ -56,14 +61,6 @@ def _complement(ranges: Ranges) -> Ranges:
     return [*gaps, (start, _END)] if start <= _END else gaps
 
 
-def _folded(ranges: Ranges) -> Ranges:
-    """ASCII ranges with the other case of each letter: two have a third form beyond ASCII."""
-    letters = [chr(code) for low, high in ranges for code in range(low, high + 1)]
-    others = {c.swapcase() for c in letters if c.isalpha()}
-    others |= {"\u212a" for c in letters if c in "kK"} | {"\u017f" for c in letters if c in "sS"}
-    return ranges + [(ord(c), ord(c)) for c in sorted(others)]
-
-
 _PERL = {"d": _ranges("0-9"), "w": _ranges("0-9A-Za-z_"), "s": _ranges("\t\n\f\r ")}
 _POSIX = {
     "alnum": _ranges("0-9A-Za-z"),
@@ -86,7 +83,7 @@ _ASSERTIONS = {
     "A": r"\A",
     "z": r"\z",
     # Java's own \b has followed Unicode in some versions and ASCII in others.
-    "b": r"(?-iu:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
+    "b": r"(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))",
 }
 _REFUSED = {
     "C": "one byte",
@@ -108,6 +105,34 @@ def _character(code: int) -> str:
 
 def _range(low: int, high: int) -> str:
     return _character(low) if low == high else f"{_character(low)}-{_character(high)}"
+
+
+def _body(ranges: Ranges) -> str:
+    """The ranges as they stand between the brackets of a class, in RE2 and in Java."""
+    return "".join(_range(*pair) for pair in ranges)
+
+
+@cache
+def _letters_with_case() -> pa.Array:
+    """Every character that has another case."""
+    characters = map(chr, range(_LAST_WITH_CASE + 1))
+    return pa.array([c for c in characters if c != c.lower() or c != c.upper()])
+
+
+@lru_cache(maxsize=1024)
+def _other_cases(characters: str) -> Ranges:
+    """The letters that RE2 finds by a class of characters under the flag `i` only."""
+    letters = _letters_with_case()
+    plain, any_case = (
+        pc.match_substring_regex(letters, rf"\A(?{flag}:{characters})\z") for flag in ("", "i")
+    )
+    found: Ranges = []
+    for code in map(ord, letters.filter(pc.and_not(any_case, plain)).to_pylist()):
+        if found and found[-1][1] == code - 1:
+            found[-1] = (found[-1][0], code)
+        else:
+            found.append((code, code))
+    return found
 
 
 @dataclass
@@ -156,7 +181,7 @@ class _Translation:
             case "$":
                 return r"(?=\x{A}|\z)" if flags.lines else r"\z"
             case _:
-                return _character(ord(character))
+                return self.literal(ord(character))
 
     def group(self) -> str:
         """Groups are never referred to: all become non-capturing, which Java matches faster."""
@@ -173,12 +198,11 @@ class _Translation:
             (flags.lines or "m" in on) and "m" not in off,
             (flags.any_case or "i" in on) and "i" not in off,
         )
-        case = "-iu" if "i" in off else "iu" if "i" in on else ""
         if opening[3] == ":":
             self.flags.append(changed)
-            return f"(?{case}:"
+            return "(?:"
         self.flags[-1] = changed
-        return f"(?{case})" if case else ""
+        return ""
 
     def escape(self) -> str:
         """An escape outside a class."""
@@ -186,7 +210,7 @@ class _Translation:
         if rest[0] == "Q":
             literal, _, _ = rest[1:].partition(r"\E")
             self.at += 2 + len(literal) + (2 if r"\E" in rest else 0)
-            return "".join(_character(ord(character)) for character in literal)
+            return "".join(self.literal(ord(character)) for character in literal)
         if rest[0] in _ASSERTIONS:
             self.at += 2
             return _ASSERTIONS[rest[0]]
@@ -197,13 +221,22 @@ class _Translation:
             )
         ranges, named = self.escaped()
         if named:
-            return named
+            return f"[{_body(ranges)}{named}]" if ranges else named
         if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-            return _character(ranges[0][0])
-        return f"[{''.join(_range(*pair) for pair in ranges)}]"
+            return self.literal(ranges[0][0])
+        return f"[{_body(ranges)}]"
+
+    def literal(self, code: int) -> str:
+        """One character, or the class of its cases."""
+        cases = self.in_any_case([(code, code)])
+        return _character(code) if len(cases) == 1 and cases[0][1] == code else f"[{_body(cases)}]"
+
+    def in_any_case(self, ranges: Ranges) -> Ranges:
+        """The ranges, with the other cases of their letters where the flag `i` is in force."""
+        return ranges + (_other_cases(f"[{_body(ranges)}]") if self.flags[-1].any_case else [])
 
     def escaped(self) -> tuple[Ranges, str]:
-        """An escape that stands for characters: their ranges, or a Unicode property by name."""
+        """An escape that stands for characters: ranges, and a Unicode property by its name."""
         if (named := _PROPERTY.match(self.pattern, self.at)) is not None:
             self.at = named.end()
             name = named[3] or named[4]
@@ -211,7 +244,12 @@ class _Translation:
             if name == "Any":
                 return ([], r"[^\x{0}-\x{10FFFF}]") if negated else ([(0, _END)], "")
             script = "Is" if len(name) > 2 else ""
-            return [], rf"\{'P' if negated else 'p'}{{{script}{name}}}"
+            cases = _other_cases(rf"\p{{{name}}}") if self.flags[-1].any_case else []
+            if not negated:
+                return cases, rf"\p{{{script}{name}}}"
+            if not cases:
+                return [], rf"\P{{{script}{name}}}"
+            return [], rf"[^\p{{{script}{name}}}{_body(cases)}]"
         if (number := _NUMBER.match(self.pattern, self.at)) is not None:
             self.at = number.end()
             code = int(number[3], 8) if number[3] else int(number[1] or number[2], 16)
@@ -220,13 +258,10 @@ class _Translation:
         self.at += 2
         if character.lower() in _PERL:
             members = _PERL[character.lower()]
-            return (self.all_but(members) if character.isupper() else members), ""
+            folded = self.in_any_case(members)
+            return (_complement(folded) if character.isupper() else folded), ""
         code = _CONTROL.get(character, ord(character))
         return [(code, code)], ""
-
-    def all_but(self, members: Ranges) -> Ranges:
-        """The complement of a named class; RE2 takes other cases of its letters out as well."""
-        return _complement(_folded(members) if self.flags[-1].any_case else members)
 
     def bracket(self) -> str:
         """A class, as explicit ranges: Java would read `[`, `&&` and nested classes differently."""
@@ -241,18 +276,22 @@ class _Translation:
             if (named := _CLASS_NAME.match(self.pattern, self.at)) is not None:
                 self.at = named.end()
                 members = _POSIX[named[2]]
-                ranges += self.all_but(members) if named[1] else members
+                folded = self.in_any_case(members)
+                ranges += _complement(folded) if named[1] else folded
                 continue
             members, named_property = self.member()
             properties += named_property
+            if named_property:
+                ranges += members
+                continue
             if self.is_range() and len(members) == 1 and members[0][0] == members[0][1]:
                 self.at += 1
                 (_, high), *_ = self.member()[0]
                 members = [(members[0][0], high)]
-            ranges += members
+            # Of a single character or a range; named classes have their cases already.
+            ranges += self.in_any_case(members) if len(members) == 1 else members
         self.at += 1
-        body = "".join(_range(*pair) for pair in ranges) + properties
-        return f"[{'^' if negated else ''}{body}]"
+        return f"[{'^' if negated else ''}{_body(ranges)}{properties}]"
 
     def member(self) -> tuple[Ranges, str]:
         if self.pattern[self.at] == "\\":

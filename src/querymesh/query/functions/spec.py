@@ -91,7 +91,7 @@ def text(result: pa.DataType) -> Rule:
     return lambda types: _all_of(types, {Kind.STRING}, pa.string(), result)
 
 
-def together(types: Sequence[pa.DataType]) -> Signature | None:
+def one_type(types: Sequence[pa.DataType]) -> Signature | None:
     """Arguments that share a type, and a result of that type (coalesce, greatest)."""
     common = common_type(types)
     if common is None or kind_of(common) is Kind.OTHER:
@@ -127,14 +127,14 @@ def joined(separator: str) -> Callable[..., str]:
     return lambda *args: f"({separator.join(args)})"
 
 
-def normal(datum: Datum) -> Datum:
+def in_compute_type(datum: Datum) -> Datum:
     """The datum in its compute type, which is the only one the kernels here are written for."""
     dtype = datum.type
     wanted = compute_type(dtype)
     if dtype == wanted:
         return datum
     if pa.types.is_dictionary(dtype):
-        return normal(pc.cast(datum, dtype.value_type))
+        return in_compute_type(pc.cast(datum, dtype.value_type))
     if pa.types.is_decimal(dtype):
         # Arrow's own decimal-to-double is not correctly rounded; through text it is, as Java's is.
         return pc.cast(pc.cast(datum, pa.string()), pa.float64())

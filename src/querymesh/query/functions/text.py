@@ -62,8 +62,7 @@ def substring(strings: Datum, position: Datum, length: Datum | None = None) -> D
     A position before the beginning still uses up length: substring('abc', -5, 3) is 'a'.
     """
     length = pa.scalar(_INT_MAX, pa.int64()) if length is None else length
-    scalars = isinstance(position, pa.Scalar) and isinstance(length, pa.Scalar)
-    if scalars and not isinstance(strings, pa.Scalar):
+    if isinstance(position, pa.Scalar) and isinstance(length, pa.Scalar):
         return _slice(strings, position.as_py(), length.as_py())
     return row_by_row(_substring, pa.string(), strings, position, length)
 
@@ -115,7 +114,7 @@ def _finder(
     kernel: Callable[..., Datum], by_row: Callable[[str, str], bool]
 ) -> Callable[..., Datum]:
     def compute(strings: Datum, part: Datum) -> Datum:
-        if isinstance(part, pa.Scalar) and not isinstance(strings, pa.Scalar):
+        if isinstance(part, pa.Scalar):
             if not part.is_valid:
                 return pa.nulls(len(strings), pa.bool_())
             return kernel(strings, part.as_py())

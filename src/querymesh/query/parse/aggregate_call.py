@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from querymesh.errors import QueryError
-from querymesh.query.aggregate import TIME_WINDOWS, Grouped, rewritten
-from querymesh.query.expr import Call, Column, Expr, walk
+from querymesh.query.aggregate import TIME_WINDOWS, GroupColumn
+from querymesh.query.expr import Call, Column, Expr, rewritten, walk
 from querymesh.query.parse.convert import Converter
 from querymesh.query.parse.syntax import as_written
 from querymesh.query.predicate.predicate import Predicate
@@ -54,15 +54,17 @@ class GroupConverter(Converter):
         """Our expression for a sqlglot one."""
         if isinstance(node, exp.Filter) and isinstance(node.this, exp.Anonymous):
             column = super().convert(node.this)
-            if isinstance(column, Grouped):
+            if isinstance(column, GroupColumn):
                 where = self._of_rows.convert(node.expression.this)
                 return self._kept(replace(self.calls.pop(), where=where))
         return super().convert(node)
 
     def shown(self, expr: Expr) -> str:
         """The expression as people write it, aggregates and all."""
-        texts = {each.text for each in walk(expr) if isinstance(each, Grouped)}
-        named = rewritten(expr, lambda e: Column(None, e.text) if isinstance(e, Grouped) else None)
+        texts = {each.text for each in walk(expr) if isinstance(each, GroupColumn)}
+        named = rewritten(
+            expr, lambda e: Column(None, e.text) if isinstance(e, GroupColumn) else None
+        )
         shown = to_text(named, qualified=self.qualified)
         for text in texts:
             shown = shown.replace(quoted_name(text), text)
@@ -81,14 +83,14 @@ class GroupConverter(Converter):
             raise QueryError(f"{as_written(node)}: say what to aggregate, as in {name}(price)")
         return self._kept(AggregateCall(name, tuple(map(self._of_rows.convert, args)), distinct))
 
-    def _kept(self, call: AggregateCall) -> Grouped:
+    def _kept(self, call: AggregateCall) -> GroupColumn:
         self.calls.append(call)
-        return Grouped(None, f"a{len(self.calls)}", call.text(self.qualified))
+        return GroupColumn(None, f"a{len(self.calls)}", call.text(self.qualified))
 
 
 def has_aggregate(expr: Expr) -> bool:
     """Whether an aggregate stands in the expression."""
-    return any(isinstance(each, Grouped) for each in walk(expr))
+    return any(isinstance(each, GroupColumn) for each in walk(expr))
 
 
 def _is_star(node: exp.Expr) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import Grouped, rewritten
-from querymesh.query.expr import Column, Expr, walk
+from querymesh.query.aggregate import GroupColumn
+from querymesh.query.expr import Column, Expr, rewritten, walk
 from querymesh.query.model import Output, Relation
 from querymesh.query.parse.aggregate_call import GroupConverter, has_aggregate
 from querymesh.query.parse.syntax import as_written
@@ -104,7 +104,7 @@ def _key(
 
 def _output_named(expr: Expr, outputs: Sequence[Output]) -> Expr | None:
     """The output that a bare name may mean."""
-    if not isinstance(expr, Column) or expr.relation is not None or isinstance(expr, Grouped):
+    if not isinstance(expr, Column) or expr.relation is not None or isinstance(expr, GroupColumn):
         return None
     return next((o.expr for o in outputs if o.name.lower() == expr.name.lower()), None)
 

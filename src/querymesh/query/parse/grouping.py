@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from querymesh.errors import QueryError
-from querymesh.query.aggregate import TIME_WINDOWS, Aggregation, Grouped, Made, rewritten
-from querymesh.query.expr import Call, Column, Expr, Literal, UserCall, walk
+from querymesh.query.aggregate import TIME_WINDOWS, Aggregation, ComputedColumn, GroupColumn
+from querymesh.query.expr import Call, Column, Expr, Literal, UserCall, rewritten, walk
 from querymesh.query.model import Output, Relation
 from querymesh.query.parse.aggregate_call import AggregateCall, GroupConverter, has_aggregate
 from querymesh.query.parse.group_names import group_keys, having_condition, relations_by_column
@@ -66,7 +66,7 @@ class _Splitting:
         self._relation_of = relation_of
         self._converter = converter
         self._columns: dict[str, Output] = {}
-        self.keys: dict[str, Made] = {}
+        self.keys: dict[str, ComputedColumn] = {}
         self.time: str | None = None
 
     @property
@@ -81,24 +81,26 @@ class _Splitting:
             sql = self._window_sql(key, text)
         else:
             sql = quoted_name(self._column(key))
-        self.keys.setdefault(self._meaning(key), Made(f"g{len(self.keys) + 1}", sql, text))
+        self.keys.setdefault(
+            self._meaning(key), ComputedColumn(f"g{len(self.keys) + 1}", sql, text)
+        )
 
-    def aggregates(self, calls: Iterable[AggregateCall]) -> Iterable[Made]:
+    def aggregates(self, calls: Iterable[AggregateCall]) -> Iterable[ComputedColumn]:
         """The calls as Spark is to compute them, over the query's outputs."""
         for number, call in enumerate(calls, start=1):
             text = call.text(self._converter.qualified)
-            yield Made(f"a{number}", self._aggregate_sql(call), text)
+            yield ComputedColumn(f"a{number}", self._aggregate_sql(call), text)
 
     def of_groups(self, expr: Expr) -> Expr:
         """The expression over keys and aggregates; QueryError if it needs anything else."""
         return rewritten(expr, self._of_groups)
 
     def _of_groups(self, expr: Expr) -> Expr | None:
-        if isinstance(expr, Literal | Grouped):
+        if isinstance(expr, Literal | GroupColumn):
             return expr
         key = self.keys.get(self._meaning(expr))
         if key is not None:
-            return Grouped(None, key.name, key.text)
+            return GroupColumn(None, key.name, key.text)
         match expr:
             case Column():
                 found = self._of_window(expr)
@@ -118,15 +120,15 @@ class _Splitting:
                 )
         return None
 
-    def _of_window(self, column: Column) -> Grouped | None:
+    def _of_window(self, column: Column) -> GroupColumn | None:
         """`window`, `window.start` or `window.end` of a time window that is grouped by."""
         bare = column.relation is None
         wanted = (column.relation or column.name).lower()
         if wanted in TIME_WINDOWS and (bare or column.name.lower() in ("start", "end")):
             for key in self.keys.values():
                 if key.sql.startswith(f"{wanted}("):
-                    whole = Grouped(None, key.name, key.text)
-                    return whole if bare else Grouped(key.name, column.name.lower())
+                    whole = GroupColumn(None, key.name, key.text)
+                    return whole if bare else GroupColumn(key.name, column.name.lower())
         return None
 
     def _window_sql(self, key: Expr, text: str) -> str:
@@ -157,7 +159,7 @@ class _Splitting:
         return self._columns.setdefault(self._meaning(expr), output).name
 
     def _located(self, expr: Expr) -> Expr | None:
-        if isinstance(expr, Column) and expr.relation is None and not isinstance(expr, Grouped):
+        if isinstance(expr, Column) and expr.relation is None and not isinstance(expr, GroupColumn):
             return Column(self._relation_of.get(expr.name.lower()), expr.name)
         return None
 
@@ -174,7 +176,7 @@ def _not_grouped(text: str) -> str:
 
 
 def _lowered(expr: Expr) -> Expr | None:
-    if not isinstance(expr, Column) or isinstance(expr, Grouped):
+    if not isinstance(expr, Column) or isinstance(expr, GroupColumn):
         return None
     return Column(expr.relation and expr.relation.lower(), expr.name.lower())
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import TIME_WINDOWS, Grouped
+from querymesh.query.aggregate import TIME_WINDOWS, GroupColumn
 from querymesh.query.expr import Call, Column, Expr, conjuncts_of
 from querymesh.query.model import Output, Query, Relation
-from querymesh.query.parse import windows
 from querymesh.query.parse.aggregate_call import GroupConverter
 from querymesh.query.parse.convert import Converter
 from querymesh.query.parse.grouping import split
 from querymesh.query.parse.syntax import as_written, parse
+from querymesh.query.parse.windows import SqlWithoutWindows, without_windows
 from querymesh.query.predicate.predicate import Predicate
 
 _ON_THE_DATAFRAME = {
@@ -45,7 +45,7 @@ _UNDERSTOOD = {
 
 def read_select(sql: str, time: str | None, functions: Mapping[str, Predicate]) -> Query:
     """The query that the text of a SELECT asks; `functions` are by lower-case name."""
-    text = windows.cut(sql)
+    text = without_windows(sql)
     select = _one_select(text.sql, parse(text.sql, functions, shown=sql))
     tables = _tables(select)
     relations = tuple(_relation(table, text, tables) for table in tables)
@@ -140,7 +140,7 @@ def _tables(select: exp.Select) -> list[exp.Table]:
     return tables
 
 
-def _relation(table: exp.Table, text: windows.Cut, tables: list[exp.Table]) -> Relation:
+def _relation(table: exp.Table, text: SqlWithoutWindows, tables: list[exp.Table]) -> Relation:
     starts = sorted(_start(other) for other in tables)
     following = [start for start in starts if start > _start(table)]
     end = following[0] if following else len(text.sql)
@@ -208,7 +208,7 @@ def _outputs(select: exp.Select, converter: GroupConverter) -> list[Output]:
 
 def _name(expr: Expr, converter: GroupConverter) -> str:
     """The name of an output that was given none."""
-    if isinstance(expr, Column) and not isinstance(expr, Grouped):
+    if isinstance(expr, Column) and not isinstance(expr, GroupColumn):
         return expr.name
     if isinstance(expr, Call) and expr.function in TIME_WINDOWS:
         return expr.function

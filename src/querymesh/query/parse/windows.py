@@ -44,7 +44,7 @@ _NEXT_RELATION = {TokenType.COMMA, TokenType.JOIN}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SqlWithoutWindows:
     """The SQL without windows; `at` gives the windows by their offset in the text."""
 
     sql: str
@@ -52,7 +52,7 @@ class Cut:
     trailing: Window | None
 
 
-def cut(sql: str) -> Cut:
+def without_windows(sql: str) -> SqlWithoutWindows:
     """Take the windows out of a query's text."""
     tokens = tokenize(sql)
     blanked = list(sql)
@@ -89,7 +89,7 @@ def cut(sql: str) -> Cut:
             blank(tokens[i], tokens[end - 1])
             i = end - 1
         i += 1
-    return Cut("".join(blanked), at, trailing)
+    return SqlWithoutWindows("".join(blanked), at, trailing)
 
 
 def _closing(sql: str, tokens: list[Token], opening: int) -> int:

@@ -20,10 +20,10 @@ class Raised:
     error: Exception
 
 
-def harvest(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tuple[int, Any]]:
+def results_by_halves(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tuple[int, Any]]:
     """The function's results on n rows as (number of rows, result), failing rows as `Raised`.
 
-    A batch that raises is halved until the guilty rows stand alone: k of them cost about
+    A batch that raises is halved until each failing row stands alone: k of them cost about
     k log n calls.
     """
     if n == 0:
@@ -35,13 +35,13 @@ def harvest(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tuple[int, A
             yield 1, Raised(error)
             return
         half = n // 2
-        yield from harvest(run, _slices(args, 0, half), half)
-        yield from harvest(run, _slices(args, half, n - half), n - half)
+        yield from results_by_halves(run, _slices(args, 0, half), half)
+        yield from results_by_halves(run, _slices(args, half, n - half), n - half)
     else:
         yield n, result
 
 
-def blame(
+def failure_text(
     name: str,
     labels: Sequence[str],
     run: Run,
@@ -49,8 +49,8 @@ def blame(
     n: int,
     error: Exception,
 ) -> str:
-    """The text of the error: who raised, on which row, and what to do about it."""
-    row, cause = _first_guilty(run, args, n, error)
+    """The text of the error: which function raised, on which row, and what to do about it."""
+    row, cause = _first_failing(run, args, n, error)
     if row is None:
         where = f"on a batch of {n} rows (no single row makes it fail again)"
     else:
@@ -67,7 +67,7 @@ def blame(
     )
 
 
-def _first_guilty(
+def _first_failing(
     run: Run, args: Sequence[pa.Array], n: int, error: Exception
 ) -> tuple[int | None, Exception]:
     low, high, cause = 0, n, error

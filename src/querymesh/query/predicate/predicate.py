@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.errors import PredicateError, QueryError
-from querymesh.query.predicate import failing_rows as guilt
-from querymesh.query.predicate import result_array as returned
+from querymesh.query.predicate.failing_rows import Raised, failure_text, results_by_halves
+from querymesh.query.predicate.result_array import as_array
 
 _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -65,7 +65,7 @@ class Predicate:
             result = self._run(args, n)
         except Exception as error:
             raise PredicateError(
-                guilt.blame(self.name, self._labels(args), self._run, args, n, error)
+                failure_text(self.name, self._labels(args), self._run, args, n, error)
             ) from error
         return self._checked(result, n)
 
@@ -76,8 +76,8 @@ class Predicate:
         pieces: list[pa.Array] = []
         failed = np.zeros(n, dtype=bool)
         done = 0
-        for rows, result in guilt.harvest(self._run, args, n):
-            if isinstance(result, guilt.Raised):
+        for rows, result in results_by_halves(self._run, args, n):
+            if isinstance(result, Raised):
                 failed[done : done + rows] = True
                 pieces.append(pa.nulls(rows, self.returns))
             else:
@@ -93,7 +93,7 @@ class Predicate:
         return [self.fn(*row) for row in zip(*(arg.to_pylist() for arg in args), strict=True)]
 
     def _checked(self, result: Any, n: int) -> pa.Array:
-        return returned.as_array(self.name, result, n, self.returns)
+        return as_array(self.name, result, n, self.returns)
 
     def _labels(self, args: Sequence[pa.Array]) -> tuple[str, ...]:
         if len(self.columns) == len(args):

@@ -11,7 +11,7 @@ from textwrap import indent
 
 from querymesh.cost.plan_tree import JoinShape, join_shape
 from querymesh.optimize.rate.goals import goal_text
-from querymesh.optimize.rate.rate_planner import RatePlanner, said, text_of
+from querymesh.optimize.rate.rate_planner import RatePlanner, choice_text, tree_text
 from querymesh.optimize.rate.stream_query import RateQuery, Selection
 from querymesh.report.text.figures import counted, micros, percent, seconds, table
 
@@ -32,9 +32,9 @@ def rate_text(planner: RatePlanner) -> str:
         parts = [head, f"plan\n  {_waiting(planner)}", f"orders\n{indent(_orders(planner), '  ')}"]
         return "\n\n".join(parts)
     plan = [
-        f"{text_of(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
+        f"{tree_text(chosen.tree)}, chosen in round {chosen.round} by {chosen.way} of "
         f"{chosen.among:,} plans",
-        said(chosen, planner.goal),
+        choice_text(chosen, planner.goal),
     ]
     if planner.problem:
         plan.append(f"kept, since no plan can be chosen now: {planner.problem}")

@@ -1,6 +1,6 @@
 """Shards as text: what a hypercube looks like, and what it costs for usual shapes of queries.
 
-`python -m querymesh.report.text.shares_text` prints the tables of docs/shards.md.
+`python -m querymesh.report.text.shares_text` prints the tables of docs/guide/shards.md.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
-from querymesh.optimize.routes.index_ties import asked_by
+from querymesh.optimize.routes.index_ties import access_patterns
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.state.files import Block
@@ -148,7 +148,7 @@ def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) ->
     used: dict[str, Counter[Pattern]] = {alias: Counter() for alias in join.aliases}
     for alias, taken in routes.items():
         for route in taken:
-            for relation, pattern in asked_by(join, alias, route):
+            for relation, pattern in access_patterns(join, alias, route):
                 if relation in used:
                     used[relation][pattern] += 1
     return {

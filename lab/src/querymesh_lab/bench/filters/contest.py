@@ -130,7 +130,7 @@ class FilterContest:
                 )
 
     def details(self) -> dict[str, Any]:
-        """What stands behind every finding of this contest."""
+        """The details that every finding of this contest carries."""
         names = self.profile.names
         return {
             **self.limits.details(names),
@@ -147,7 +147,7 @@ class FilterContest:
 
 
 def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterContest:
-    """Cache, profile, find the limits, train."""
+    """Make a question ready: cache its rows, profile them, find the limits and train."""
     df = cached(bench.session, question.table)
     query = qm.query(question.sql, functions=question.functions)
     bound = query.bind({question.relation: question.table.schema})

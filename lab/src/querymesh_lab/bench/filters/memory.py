@@ -69,7 +69,7 @@ def peak_of(batches: int, fan_outs: tuple[int, ...]) -> float:
 
 
 def child(batches: int, fan_out: int) -> None:
-    """What the fresh process runs."""
+    """Print the peak memory of this process, started to run a look-up over so many batches."""
     table = pa.table(
         {
             "key": np.repeat(np.arange(KEYS), fan_out),

@@ -26,7 +26,7 @@ class Stopwatch:
         self.seconds = 0.0
 
     def around(self, fn: Callable[..., bool]) -> Callable[[Any], list[bool]]:
-        """The row function over a whole column, timed."""
+        """A vectorised form of a row function that adds its time to this watch."""
 
         def timed(column: Any) -> list[bool]:
             started = perf_counter()

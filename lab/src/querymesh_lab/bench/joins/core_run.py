@@ -41,7 +41,7 @@ Routers = Callable[[JoinFabric], Mapping[str, Router]]
 
 
 def by_meshes(meshes: Mapping[str, Mesh]) -> Routers:
-    """The routes of a mesh for each stream."""
+    """Routers that follow the mesh of each stream."""
     return lambda fabric: {alias: MeshRouter(meshes[alias]) for alias in fabric.views}
 
 
@@ -66,7 +66,7 @@ class Watcher(Protocol):
         """A step's tuples are stored, and have not probed yet."""
 
     def ended(self, fabric: JoinFabric, metrics: Mapping[str, Metrics]) -> None:
-        """They have; what that took, by stream."""
+        """The step's tuples have probed; `metrics` are what that took, by stream."""
 
 
 @dataclass

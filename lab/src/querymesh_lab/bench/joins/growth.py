@@ -97,7 +97,7 @@ class GrowthPoint:
 
     @property
     def comparisons_a_probe(self) -> float:
-        """Stored rows that a probe looked at."""
+        """How many stored rows a probe looked at, on average."""
         return sum(e.comparisons for e in self.rounds) / sum(e.probes for e in self.rounds)
 
     def details(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class GrowingJoin:
             stem.settle()
 
     def round(self, batches: int) -> RoundCost:
-        """Some batches more, and what they cost."""
+        """Feed some batches more, and return what they cost."""
         whole = probing = 0.0
         before = self._counts()
         stored_at: list[float] = []
@@ -239,7 +239,7 @@ def measure(sizes: list[GrowthSize], rounds: int, batches: int, log: Log) -> lis
 
 
 def by_window(quick: bool, log: Log) -> list[GrowthPoint]:
-    """Longer and longer windows of three streams, for each size of batch."""
+    """Measure longer and longer windows of three streams, for each size of batch."""
     windows = WINDOWS[:2] if quick else WINDOWS
     found = []
     for batch in BATCHES[:1] if quick else BATCHES:
@@ -250,7 +250,7 @@ def by_window(quick: bool, log: Log) -> list[GrowthPoint]:
 
 
 def by_streams(quick: bool, log: Log) -> list[GrowthPoint]:
-    """More and more streams, with windows of one length."""
+    """Measure more and more streams, with windows of one length."""
     streams, window = ((2, 4), 2_000) if quick else (STREAMS, STREAMS_WINDOW)
     log(f"{streams[0]} to {streams[-1]} streams, windows of {window:,} rows …")
     sizes = [GrowthSize(number, window, BATCHES[0]) for number in streams]

@@ -73,7 +73,7 @@ def write_case(design: Design, folder: Path) -> JoinCase:
 
 
 def window_sql(design: Design) -> str:
-    """The query in our own words."""
+    """The window query in the SQL of QueryMesh."""
     graph = design.graph
     ids = ", ".join(f"{alias}.id AS {alias}_id" for alias in graph.aliases)
     relations = ", ".join(

@@ -179,7 +179,7 @@ class _Answers:
     clock_s: float = 0.0
 
     def run(self, name: str, meshes: Mapping[str, Mesh]) -> int:
-        """One run; its answer must be DuckDB's."""
+        """Run once on these meshes; the answer must be DuckDB's."""
         parts: list[Ints] = []
         streams = as_batches(self.question.streams)
 

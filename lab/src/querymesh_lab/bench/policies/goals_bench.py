@@ -58,7 +58,7 @@ SINGLE = "single"
 
 Routers = Mapping[str, Router]
 StartRun = Callable[[], tuple[Routers, Watcher | None]]
-"""A fresh run: its routers, and what watches it."""
+"""Starts a run: returns its routers, and what watches it."""
 
 
 def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
@@ -72,7 +72,7 @@ def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
 
 
 def by_training(policy: str) -> Callable[[JoinSubject], StartRun]:
-    """Meshes of all streams, trained as `qm.train` does."""
+    """A policy of meshes for all streams, trained as `qm.train` does."""
 
     def enter(subject: JoinSubject) -> StartRun:
         views = subject.views()

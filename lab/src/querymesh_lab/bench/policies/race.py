@@ -64,7 +64,7 @@ RouterPolicy = Callable[[SampledView], RouterMaker]
 
 
 def trained(policy: str) -> RouterPolicy:
-    """Routes are found on the sample, before anything runs."""
+    """A policy that finds its routes on the sample, before anything runs."""
 
     def prepare(view: SampledView) -> RouterMaker:
         mesh = trained_mesh(view, policy)
@@ -74,7 +74,7 @@ def trained(policy: str) -> RouterPolicy:
 
 
 def trained_mesh(view: SampledView, policy: str) -> Mesh:
-    """What training finds on the sample of one view."""
+    """The mesh that training finds on the sample of one view."""
     if len(view.bound.operators) < 2:
         return written_mesh(view.bound)
     overheads = overheads_for(view.bound, view.window)
@@ -83,7 +83,7 @@ def trained_mesh(view: SampledView, policy: str) -> Mesh:
 
 
 def deciding(policy: str, routing: Routing) -> RouterPolicy:
-    """Routes are found while tuples run; the sample is not looked at."""
+    """A policy that finds its routes while tuples run, and does not look at the sample."""
     return lambda view: partial(make_eddy, policy, view.bound, routing, view.own)
 
 
@@ -128,7 +128,7 @@ class PolicyRun:
         return self.metrics.routing_calls + classified
 
     def figures(self) -> dict[str, float]:
-        """What is counted, by row that came in."""
+        """The figures of the run, by row that came in."""
         rows = max(self.metrics.rows_in, 1)
         return {
             "evaluations": self.metrics.evaluations / rows,
@@ -152,10 +152,10 @@ class PolicySubject(Protocol):
         """What the query consists of: filters, look-ups or joins."""
 
     def views(self) -> Mapping[str, SampledView]:
-        """What routers are made for, by name."""
+        """The sources or streams that routers are made for, by name."""
 
     def run(self, makers: Mapping[str, RouterMaker]) -> PolicyRun:
-        """All rows on the routers that these make."""
+        """Run all rows on the routers that these make."""
 
     def bounds(self) -> WorkBounds:
         """What no policy can be better than, and what knowing the classes would give."""
@@ -300,7 +300,7 @@ def _rounded(figures: Mapping[str, float], digits: int = 4) -> dict[str, float]:
 
 
 def mean_bounds(parts: Sequence[tuple[float, WorkBounds]]) -> WorkBounds:
-    """Of several streams, by the rows of each."""
+    """The mean of the bounds of several streams, weighted by their rows."""
     weights = np.array([rows for rows, _ in parts]) / sum(rows for rows, _ in parts)
     each = np.array([list(asdict(bounds).values()) for _, bounds in parts])
     return WorkBounds(*(weights @ each).tolist())

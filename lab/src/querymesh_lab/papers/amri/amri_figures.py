@@ -171,7 +171,7 @@ def adapting(bench: Bench, name: str) -> tuple[IndexRace, list[Result]]:
 
 
 def trend(gains: dict[str, float]) -> Result:
-    """The gain with many paths by that with few."""
+    """The row that compares the gain with many paths to that with few."""
     claim = Claim(
         "amri", "10c-e", "gain over hash indices with many paths by that with few", 1.73 / 1.24
     )

@@ -199,7 +199,7 @@ class IndexRace:
 
     @property
     def a_a(self) -> float:
-        """The first one's ratio to itself."""
+        """The A/A control: the ratio of the first rival to itself."""
         return self.ratio(CONTROL, next(iter(self.runs)))
 
     def best(self, names: Sequence[str]) -> str:

@@ -70,15 +70,17 @@ def synthetic(name: str, quick: bool) -> IndexCourse:
 
 def shorter(name: str, by: int, rows: int, phases: int = 1) -> IndexCourse:
     """The same with everything shorter by a factor, but phases longer by another one."""
-    how = FLUCTUATIONS[name]
-    how = replace(how, phase_tuples=phases * how.phase_tuples // by, window=how.window // by)
-    training, streams = (how.streams(TUPLES // by, seed) for seed in (1, 0))
-    join = complete_join(how.window)
+    shifting = FLUCTUATIONS[name]
+    shifting = replace(
+        shifting, phase_tuples=phases * shifting.phase_tuples // by, window=shifting.window // by
+    )
+    training, streams = (shifting.streams(TUPLES // by, seed) for seed in (1, 0))
+    join = complete_join(shifting.window)
     return course(f"{name} paths", join, training, streams, rows, TRAINED // by)
 
 
 def complete_join(window_us: int) -> JoinQuery:
-    """Each two of the streams share an attribute."""
+    """The join of the four streams, of which each two share an attribute."""
     ids = ", ".join(f"{stream}.id AS id_{stream}" for stream in STREAMS)
     ranges = ", ".join(f"{s.upper()} {s} [RANGE {window_us} MICROSECONDS]" for s in STREAMS)
     equal = " AND ".join(f"{pair[0]}.{pair} = {pair[1]}.{pair}" for pair in PAIRS)
@@ -88,7 +90,7 @@ def complete_join(window_us: int) -> JoinQuery:
 
 
 def amri(paper: Indexing, name: str = AMRI, **other: Any) -> IndexRival:
-    """AMRI, the settings changed as told."""
+    """AMRI with these settings, changed as told."""
     return IndexRival(name, "amri", replace(paper, **other))
 
 

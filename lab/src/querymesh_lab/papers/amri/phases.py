@@ -78,12 +78,12 @@ class Fluctuation:
 
     def tuples_made(self, stream: str, phase: int) -> dict[ProbeOrder, float]:
         """By order, the intermediate tuples that an arrival in the middle of a phase makes."""
-        rows, held = zip(*self._held(phase), strict=True)
-        sizes = np.stack([self._sizes(each) for each in held])
+        rows, phases = zip(*self._window_fill(phase), strict=True)
+        sizes = np.stack([self._sizes(each) for each in phases])
         own = STREAMS.index(stream)
         one = np.array(rows)[:, None] / np.maximum(self._sizes(phase)[own], sizes[:, own])
-        met = 1 / np.maximum(sizes[:, None], sizes[None, :])
-        two = np.einsum("qx,ry,qrxy->xy", one, one, met)
+        agreeing = 1 / np.maximum(sizes[:, None], sizes[None, :])
+        two = np.einsum("qx,ry,qrxy->xy", one, one, agreeing)
         places = {order: [STREAMS.index(other) for other in order] for order in orders_of(stream)}
         return {
             order: float(one[:, first].sum() + two[first, second])
@@ -91,21 +91,21 @@ class Fluctuation:
         }
 
     def _sizes(self, phase: int) -> npt.NDArray[np.float64]:
-        """Domain sizes by stream and stream."""
+        """The domain size of the attribute that two streams share, as a matrix."""
         sizes = np.ones((len(STREAMS), len(STREAMS)))
         for pair in PAIRS:
             one, other = map(STREAMS.index, pair)
             sizes[one, other] = sizes[other, one] = self.domain(pair, phase)
         return sizes
 
-    def _held(self, phase: int) -> list[tuple[int, int]]:
+    def _window_fill(self, phase: int) -> list[tuple[int, int]]:
         """What a window holds in the middle of a phase: tuples, and the phase they came in."""
-        held: list[tuple[int, int]] = []
+        parts: list[tuple[int, int]] = []
         left, this = self.window, self.phase_tuples // 2
         while left > 0:
-            held.append((min(this, left), phase - len(held)))
+            parts.append((min(this, left), phase - len(parts)))
             left, this = left - this, self.phase_tuples
-        return held
+        return parts
 
     def best_orders(self, stream: str) -> list[ProbeOrder]:
         """A stream's best order in each phase."""

@@ -116,7 +116,7 @@ class Queries:
 
 
 def ask(bench: Bench, batch: pa.RecordBatch) -> Queries:
-    """All queries are counted; some of them are timed."""
+    """Count the calls of all queries, and time some of them."""
     found = Queries([], [], [])
     batch = batch.slice(0, bench.rows(batch.num_rows, 8_000))
     for number in range(bench.rounds(QUERIES, 2)):
@@ -136,9 +136,9 @@ def _operator_seconds(metrics: Metrics) -> float:
 
 def results_8(moments: Sequence[Moment]) -> list[Result]:
     """The sensor is almost always the best classifier attribute, where there is one."""
-    told = [moment for moment in moments if moment.best is not None]
+    best = [moment.best for moment in moments if moment.best is not None]
     untold = [moment for moment in moments if moment.best is None]
-    share = 100 * sum(moment.best == "sensor" for moment in told) / max(1, len(told))
+    share = 100 * best.count("sensor") / max(1, len(best))
     claim = Claim(
         "cbr", "8", "Q1: profiles with a classifier attribute whose best is the sensor",
         None, "%", "more", 50.0,
@@ -146,9 +146,9 @@ def results_8(moments: Sequence[Moment]) -> list[Result]:
     extreme = sum(min(m.selectivity, 1 - m.selectivity) < 0.05 for m in untold)
     details = {
         "profiles": len(moments),
-        "with_an_attribute": len(told),
+        "with_an_attribute": len(best),
         "without_selectivity_within_5_percent_of_an_end": extreme / max(1, len(untold)),
-        "best": {name: sum(m.best == name for m in told) for name in {m.best for m in told}},
+        "best": {name: best.count(name) for name in set(best)},
         "selectivity_least_and_most": [
             min(m.selectivity for m in moments),
             max(m.selectivity for m in moments),

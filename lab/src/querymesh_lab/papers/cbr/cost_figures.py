@@ -66,7 +66,7 @@ class DearerPoint:
 
 
 def figure_9(bench: Bench, batch: pa.RecordBatch) -> list[DearerPoint]:
-    """The same stretches of the stream for every cost."""
+    """Measure the same stretches of the stream with operators of every cost."""
     batch = batch.slice(0, bench.rows(batch.num_rows, 12_000))
     bounds = random_bounds(batch, drawing(QUERY))
     states = _states(q2(batch, bounds, 0.0), bench.rounds(MOMENTS, 1))

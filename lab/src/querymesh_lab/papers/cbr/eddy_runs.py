@@ -42,7 +42,7 @@ CHUNK = 250
 """Tuples decided on the same estimates where calls are counted."""
 
 TIME_CHUNK = 1000
-"""The same where time is taken."""
+"""Tuples of a chunk where time is taken."""
 
 LOTTERY_ROWS = 5_000
 LOTTERY_CHUNK = 1000
@@ -143,7 +143,7 @@ class CountedRun:
 
 
 def count(case: EddyCase, routing: Routing = COUNTING) -> CountedRun:
-    """Every rival's routing calls on a stream."""
+    """Count every rival's routing calls on a stream."""
     rows = case.batch.num_rows
     split = min(LEARNED_AFTER, rows // 2)
     calls, late = {}, {}

@@ -29,7 +29,7 @@ TIMED = f"keyed hashes, chunks of {TIME_CHUNK}"
 
 
 def figure_5(found: Sequence[RandomStreams]) -> list[Result]:
-    """The wrong classifier is rarely used."""
+    """Figure 5: the wrong classifier is rarely used."""
     rows = []
     for streams in found:
         name = f"{streams.joins} joins: routing calls by a wrong classifier"
@@ -63,7 +63,7 @@ def above_knows(found: Sequence[RandomStreams]) -> list[Result]:
 
 
 def figure_7(found: Sequence[RandomStreams]) -> list[Result]:
-    """Calls and time by aggregate selectivity."""
+    """Figure 7: calls and time saved, by aggregate selectivity."""
     rows = []
     for streams in found:
         share = streams.aggregate or 0.0
@@ -93,7 +93,7 @@ def _gains(
 
 
 def figure_10(found: Sequence[RandomStreams]) -> list[Result]:
-    """What routing and learning take of the whole."""
+    """Figure 10: the share of the time that routing and learning take."""
     rows = []
     for streams in found:
         for name in (SBR, LEARNS):
@@ -119,11 +119,11 @@ def us_a_call(name: str, streams: RandomStreams) -> dict[str, float]:
 
 
 def learning_seconds(metrics: Metrics) -> float:
-    """Updating statistics, sampling, and finding the best attributes."""
+    """Seconds of updating statistics, sampling, and finding the best attributes."""
     return metrics.learning_seconds + metrics.classify_seconds
 
 
 def percent(metrics: Metrics) -> float:
-    """Routing and learning, of the fabric's time."""
+    """The percentage of the fabric's time that routing and learning take."""
     spent = metrics.routing_seconds + learning_seconds(metrics)
     return 100 * spent / metrics.total_seconds

@@ -126,7 +126,7 @@ def kind_of(went_by: str) -> str:
 
 
 def measure(bench: Bench) -> list[RandomStreams]:
-    """Figures 5, 6 and 10: by joins."""
+    """Measure what Figures 5, 6 and 10 show, by the number of joins."""
     numbers = (4,) if bench.quick else JOINS
     return [_streams(bench, joins, None, bench.rounds(STREAMS, 1)) for joins in numbers]
 

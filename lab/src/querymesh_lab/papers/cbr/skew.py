@@ -92,7 +92,7 @@ class SkewPoint:
 
 
 def measure(bench: Bench) -> list[SkewPoint]:
-    """Every point; in a quick run only the ends."""
+    """Measure every point; in a quick run only the ends."""
     rows = bench.rows(ROWS, 6_000)
     points = []
     for joins in (2, 4) if bench.quick else JOINS:

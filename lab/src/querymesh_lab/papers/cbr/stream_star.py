@@ -98,7 +98,7 @@ class StreamStar:
         return pa.record_batch(columns), kind
 
     def dimensions(self) -> dict[str, pa.Table]:
-        """d1, d2, …: a primary key and a payload."""
+        """The tables d1, d2, …, each with a primary key and a payload."""
         keys = range(self.dimension_rows)
         found = {}
         for number in range(1, self.joins + 1):
@@ -108,7 +108,7 @@ class StreamStar:
         return found
 
     def query(self) -> Query:
-        """S joined with every dimension."""
+        """The query that joins S with every dimension."""
         numbers = range(1, self.joins + 1)
         relations = ", ".join(["S s", *(f"d{n}" for n in numbers)])
         keys = " AND ".join(f"{self._probe(n)} = d{n}.pk" for n in numbers)

@@ -129,20 +129,20 @@ def figure_joins(bench: Bench, folder: Path) -> list[Result]:
         threshold: mean_details([follow(q2(each), each, threshold=threshold) for each in courses])
         for threshold in (*THRESHOLDS, NEVER)
     }
-    told = {("never" if each == NEVER else str(each)): found[each] for each in found}
+    by_threshold = {("never" if each == NEVER else str(each)): found[each] for each in found}
     usual, never = found[0.25], found[NEVER]
     asked = Claim("om", "4.3", "Q2: rounds whose λ-λ chart is built anew, threshold 0.25", None,
                   "%", "less", 100.0, "project")  # fmt: skip
     return [
         Result(JOINED("4.3", "Q2, hosts come and go: fidelity, threshold 0.25", None,
-                      whose="project"), usual["fidelity"], None, "", told),
+                      whose="project"), usual["fidelity"], None, "", by_threshold),
         Result(JOINED("4.3", "Q2, hosts come and go: points above never estimating anew", None,
                       neutral=0.0, whose="project"),
-               usual["fidelity"] - never["fidelity"], None, "", told),
+               usual["fidelity"] - never["fidelity"], None, "", by_threshold),
         Result(JOINED("4.3", "Q2, hosts come and go: points gained by threshold 0.1", None,
                       neutral=0.0, whose="project"),
-               found[0.1]["fidelity"] - usual["fidelity"], None, "", told),
-        Result(asked, 100 * usual["charts built anew"] / usual["rounds"], None, "", told),
+               found[0.1]["fidelity"] - usual["fidelity"], None, "", by_threshold),
+        Result(asked, 100 * usual["charts built anew"] / usual["rounds"], None, "", by_threshold),
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ class ServedQueries:
     queue: FairRounds
 
     def fidelity(self, kind: str) -> dict[str, float]:
-        """The means of one kind of query."""
+        """The mean figures of the queries of one kind."""
         mine = [each for name, each in self.followers.items() if name.startswith(kind)]
         return mean_details([each.followed() for each in mine])
 

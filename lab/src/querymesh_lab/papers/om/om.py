@@ -75,7 +75,7 @@ def figure_4a(bench: Bench) -> Reproduced:
 
 
 def figure_4b(bench: Bench) -> Reproduced:
-    """4b: joins, by k; URND needs no trace."""
+    """4b: fidelity of joins by k; URND needs no trace."""
     folder = trace_folder()
     results, points = join_figures.figure_4b(bench, folder)
     if folder is None:

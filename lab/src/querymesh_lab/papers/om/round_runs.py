@@ -40,7 +40,7 @@ from querymesh.stats.round_estimates import DEFAULT_DECAY, DEFAULT_ROUNDS, Round
 from querymesh_lab.papers.om.om_data import WINDOW_S, HostCourse
 
 EQUALITY_TPR, PROJECTION_TPR, JOIN_TPR = 400e3, 500e3, 3e3
-"""Of § 5.1, tuples a second."""
+"""The processing rates of § 5.1, in tuples a second."""
 
 KEEPS = 2 / 6
 """Q1 selects two of the six columns of a DEC-PKT trace: time, hosts, ports, bytes."""
@@ -247,7 +247,7 @@ class QueryFollower:
         return self.followed()
 
     def followed(self) -> RoundsFollowed:
-        """What came out, after the last round."""
+        """The rounds so far, with what their plans cost."""
         query = self.rounds.query
         count = len(self._chosen)
         shown = np.array([
@@ -310,5 +310,5 @@ def follow(
     decay: float = DEFAULT_DECAY,
     threshold: float | None = None,
 ) -> RoundsFollowed:
-    """A query run over its course."""
+    """Run a query over its course."""
     return QueryFollower(query, course, d, decay, threshold).run()

@@ -71,7 +71,7 @@ class OutputRates:
 
     @property
     def job_rate(self) -> float:
-        """The same over the whole Spark job."""
+        """Results a second of QM over those of SP, over the whole Spark job."""
         return self.race.job.ratio(SP, QM)
 
     @property
@@ -91,7 +91,7 @@ class OutputRates:
 
 
 def measure(bench: Bench, design: TenStreams) -> OutputRates:
-    """Both rivals on one data set."""
+    """Train and race both rivals on one data set."""
     what = design.distribution
     if bench.quick:
         design = replace(design, in_window=min(design.in_window, 2000))

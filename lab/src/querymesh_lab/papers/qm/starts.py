@@ -56,7 +56,7 @@ class Quality:
 
 
 def measure(bench: Bench) -> list[Quality]:
-    """Every start there is under every stop condition."""
+    """Measure every start solution under every stop condition."""
     draws = [_draw(seed) for seed in range(bench.rounds(4, 1))]
     tuples = FEW_TUPLES if bench.quick else TUPLES
     found = []

@@ -61,7 +61,7 @@ class TenStreams:
 
     @property
     def window_s(self) -> int:
-        """The length of every window."""
+        """The length of every window, in seconds."""
         return self.in_window * MEAN_GAP_US // 1_000_000
 
     @property
@@ -111,7 +111,7 @@ class TenStreams:
         return np.asarray(shuffled[symbol] % PARTITIONS, np.int64)
 
     def query(self) -> Query:
-        """S0 ⋈ S1 ⋈ … ⋈ S9."""
+        """The query S0 ⋈ S1 ⋈ … ⋈ S9."""
         first, *others = self.aliases
         joined = ", ".join(f"{a.upper()} {a} [RANGE {self.window_s} SECONDS]" for a in self.aliases)
         keys = [f"{first}.{key} = {a}.{key}" for a in others for key in ("symbol", "v")]

@@ -61,7 +61,7 @@ class Scale:
 
     @property
     def time(self) -> float:
-        """The paper's seconds in one of ours."""
+        """How many of the paper's seconds pass in one of ours."""
         return self.faster * self.fewer
 
     def __str__(self) -> str:

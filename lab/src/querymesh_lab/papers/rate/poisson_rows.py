@@ -31,12 +31,12 @@ class PoissonRows:
 
     @staticmethod
     def concat(first: PoissonRows, second: PoissonRows) -> PoissonRows:
-        """Those of the second came later."""
+        """These rows followed by later ones."""
         arrivals_s = np.concatenate([first.arrivals_s, second.arrivals_s])
         return PoissonRows(arrivals_s, pa.concat_tables([first.table, second.table]))
 
     def cut(self, count: int) -> tuple[PoissonRows, PoissonRows]:
-        """The first so many, and the rest."""
+        """These rows in two parts: the first so many, and the rest."""
         return (
             PoissonRows(self.arrivals_s[:count], self.table.slice(0, count)),
             PoissonRows(self.arrivals_s[count:], self.table.slice(count)),
@@ -62,7 +62,7 @@ class DrawnPlan:
         return keys + waiting
 
     def schema(self, tree: PlanTree) -> pa.Schema:
-        """Of what a subtree gives out."""
+        """The columns of the rows that a subtree gives out."""
         return pa.schema([(TIME, _TIME_TYPE), *map(self._field, self.columns(tree))])
 
     def input_schema(self, tree: PlanTree) -> pa.Schema:
@@ -84,7 +84,7 @@ class DrawnPlan:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def no_rows(self, tree: PlanTree) -> PoissonRows:
-        """None yet of what a subtree gives out."""
+        """An empty batch with the columns that a subtree gives out."""
         return PoissonRows(np.zeros(0), self.schema(tree).empty_table())
 
     def rows_of(self, source: Source) -> PoissonRows:

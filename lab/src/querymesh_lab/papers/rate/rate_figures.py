@@ -43,7 +43,7 @@ FIRST = 20_000
 """Results up to which Figures 14 and 15 are discussed."""
 
 TO_THE_END = Scale(faster=20, fewer=100)
-"""Of the runs of Figure 13."""
+"""The scale of the runs of Figure 13, which go to their end."""
 
 BYTE_S = 1e-8
 """To read a byte of an input in Table 6's traditional model: 100 MB a second."""

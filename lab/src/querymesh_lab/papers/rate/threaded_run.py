@@ -71,12 +71,12 @@ class MeasuredRun:
     batches: int = 0
 
     def add(self, time_s: float, rows: int) -> None:
-        """So many more, all at once."""
+        """Note that so many more results came, all at once."""
         self.times_s.append(time_s)
         self.made.append(self.made[-1] + rows)
 
     def curve(self) -> Curve:
-        """Between two batches in a straight line."""
+        """Results over time, in a straight line between two batches."""
         return Curve(np.array(self.times_s), np.array(self.made, float), self.ended)
 
 
@@ -91,7 +91,7 @@ class StopRule:
 def run_plan(
     session: SparkSession, query: RateQuery, tree: PlanTree, until: StopRule, seed: int = 0
 ) -> MeasuredRun:
-    """Run a plan, and watch what comes out."""
+    """Run a plan until the rule says stop, and note when results come out."""
     own = session.newSession()
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
@@ -172,7 +172,7 @@ class _Inlet:
             self._rows = PoissonRows.concat(self._rows, rows)
 
     def arrivals_s(self, now_s: float) -> Floats:
-        """Of the rows that have come by now."""
+        """When each of the rows came that have come by now."""
         with self._lock:
             due = int(np.searchsorted(self._rows.arrivals_s, now_s, side="right"))
             return self._rows.arrivals_s[: min(due, _MOST_ROWS)]
@@ -229,7 +229,7 @@ class _Operator:
             self._query.stop()
 
     def work(self) -> None:
-        """Handle what comes, until nothing will."""
+        """Handle what comes until nothing more will come."""
         while not self.running.is_over():
             all_came = all(inlet.ended for inlet in self.inlets)
             batch = self._handled(self.running.now_s())
@@ -303,7 +303,7 @@ def done_at_s(arrivals_s: Floats, cost_s: float, busy_until_s: float) -> Floats:
 
 
 def _processed(plan: DrawnPlan, tree: PlanTree, read: DataFrame) -> DataFrame:
-    """What an operator makes of its input."""
+    """The rows that an operator makes of its input."""
     match tree:
         case Join():
             join = two_way(plan, tree)

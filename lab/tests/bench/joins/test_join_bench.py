@@ -1,6 +1,5 @@
 """The cases of `bench join`: data as designed, an exact answer, Spark's chain equal to it."""
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -266,18 +265,43 @@ def test_the_runner_gives_rows_of_the_published_shape(spark, monkeypatch):
     assert said
 
 
+PARENT = """
+import subprocess, sys
+
+spin = "import time\\nwhile time.process_time() < 0.3: pass\\n"
+
+def tell(word):
+    print(word, flush=True)
+    input()
+
+tell("began")
+subprocess.run([sys.executable, "-c", spin], check=True)
+tell("ended")
+wait = [sys.executable, "-c", spin + "print('spun', flush=True); input()"]
+with subprocess.Popen(wait, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+    running.stdout.readline()
+    tell(running.pid)
+    running.communicate(b"\\n")
+"""
+
+
 def test_processor_time_counts_children_that_run_and_children_that_ended():
-    spin = "import time\nwhile time.process_time() < 0.3: pass\n"
-    before = cpu_seconds(os.getpid())
-    subprocess.run([sys.executable, "-c", spin], check=True)
-    ended = cpu_seconds(os.getpid())
-    wait = [sys.executable, "-c", spin + "print('spun', flush=True)\ninput()"]
-    with subprocess.Popen(wait, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        running.stdout.readline()
-        assert cpu_seconds(running.pid) >= 0.25
-        assert cpu_seconds(os.getpid()) - ended >= 0.25
-        running.communicate(b"\n")
+    # A process of its own: Python workers of a session below this one come and go.
+    command = [sys.executable, "-c", PARENT]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as parent:
+        words, seen = [], []
+        for _ in range(3):
+            words.append(parent.stdout.readline().strip())
+            seen.append(cpu_seconds(parent.pid))
+            if words[-1].isdecimal():
+                assert cpu_seconds(int(words[-1])) >= 0.25
+            parent.stdin.write("\n")
+            parent.stdin.flush()
+    assert words[:2] == ["began", "ended"]
+    before, ended, running = seen
     assert ended - before >= 0.25
+    assert running - ended >= 0.25
 
 
 def test_an_unknown_case_or_contestant_names_those_there_are():
