@@ -179,7 +179,9 @@ def files(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for k in range(4):
-        pq.write_table(STOCK.slice(500 * k, 500), folder / f"part-{k}.parquet")
+        path = folder / f"part-{k}.parquet"
+        pq.write_table(STOCK.slice(500 * k, 500), path)
+        os.utime(path, (1_700_000_000 + k,) * 2)  # by which Spark takes them
     return folder
 
 

@@ -52,5 +52,5 @@ class WorkerCache(Generic[K, V]):
         return value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all values, as a new worker would."""
         self._values.clear()

@@ -215,7 +215,7 @@ def test_damaged_meshes_of_a_join_are_set_aside_and_learned_again(spark, tmp_pat
         for number in range(begin, begin + 3):
             feed.add(**{n: random_rows(rng, 150, 10.0, 10 * number, 150 * number) for n in "AB"})
         ran = Ran(
-            feed, f"{PAIR} AND a.x < 3", tmp_path / "checkpoint",
+            feed, f"{PAIR} AND a.x < 3 AND b.x < 5", tmp_path / "checkpoint",
             lambda number, live, last=begin + 2: number == last and live.wait_until_learned(60),
             policy=qm.policies.Mesh(sample_rows=100, adapt=False),
         )  # fmt: skip
@@ -228,7 +228,7 @@ def test_damaged_meshes_of_a_join_are_set_aside_and_learned_again(spark, tmp_pat
             file.write_text("{")
     assert len([*tmp_path.glob("checkpoint/querymesh/mesh-*/mesh-000001.json.damaged")]) == 2
     oracle = feed.registered().sql(
-        "SELECT a.id, b.id FROM A a, B b WHERE a.k = b.k AND a.x < 3 AND "
+        "SELECT a.id, b.id FROM A a, B b WHERE a.k = b.k AND a.x < 3 AND b.x < 5 AND "
         "abs(epoch_us(a.ts) - epoch_us(b.ts)) <= 5000000"
     )
     assert found == Counter(oracle.fetchall())

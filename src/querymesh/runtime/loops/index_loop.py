@@ -147,7 +147,7 @@ class IndexLoop(Explained):
 
     @property
     def streams(self) -> dict[str, StreamIndices]:
-        """By stream."""
+        """What is known of the indices of each stream's states."""
         with self._lock:
             return dict(self._uses)
 
