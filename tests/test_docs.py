@@ -1,8 +1,11 @@
 """What the documentation names is there: files, sections, paths of the source, and public names."""
 
 import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 CODE_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
 HOMES = {"policies": qm.policies, "indices": qm.indices}
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAME = re.compile(r"\bqm\.(?!md\b)(policies\.|indices\.)?([A-Za-z_]\w*)")
 SOURCE = re.compile(r"(?<![\w/])(?:src|lab|tests|tools|examples|docs)/[\w./*-]*\w(?:/(?![\w*]))?")
@@ -70,7 +73,7 @@ def test_every_room_and_file_that_contributing_names_exists() -> None:
 @pytest.mark.parametrize("page", CODE_PAGES, ids=by_path)
 def test_python_in_the_guide_compiles(page: Path) -> None:
     for code in python_blocks(page):
-        ast.parse(code)
+        ast.parse(textwrap.dedent(code))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_path)
@@ -82,6 +85,21 @@ def test_public_names_are_public(page: Path) -> None:
         if name not in of.__all__:
             missing.append(f"qm.{home}{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_calls_of_public_names_have_the_options_they_are_given(page: Path) -> None:
+    wrong = []
+    for code in python_blocks(page):
+        for call in ast.walk(ast.parse(textwrap.dedent(code))):
+            if not isinstance(call, ast.Call):
+                continue
+            name = ast.unparse(call.func)
+            if re.fullmatch(r"qm(\.\w+)+", name):
+                options = inspect.signature(attrgetter(name.removeprefix("qm."))(qm)).parameters
+                given = [keyword.arg for keyword in call.keywords]
+                wrong += [f"{name}({option}=)" for option in given if option not in options]
+    assert wrong == []
 
 
 def test_the_reference_lists_every_public_name() -> None:
