@@ -35,10 +35,9 @@ def filtered(example: ModuleType, _: Path) -> int:
 
 def enriched(example: ModuleType, _: Path) -> int:
     def is_result(number: int) -> bool:
-        card = str(number * 7).rjust(16, "4") if number % 2 == 0 else "4539578763621486"
-        signed = number % 2 == 0 or number % 9 == 0
-        known = number % 500 < 450 and number % 300 < 270
-        return signed and known and example.valid_card(card)
+        web = number % 2 == 0
+        account = str(number * 1013 if web else number * 97 + 1).rjust(12, "0")
+        return (web or number % 9 == 0) and example.valid_account(account)
 
     return sum(map(is_result, range(example.FILES * example.ROWS)))
 
@@ -90,6 +89,8 @@ def test_an_example_finds_its_rows_and_says_what_was_decided(
     assert int(first.split()[0].replace(",", "")) == expected
     assert re.search(DECIDED[name], rest), rest
     assert "µs a row" in rest
+    by_batch = [float(found) for found in re.findall(r"batch \d+: ([\d.]+) evaluations", rest)]
+    assert not by_batch or by_batch[-1] < 0.8 * by_batch[0], "it has switched"
     assert "problems" not in rest
 
 
@@ -97,7 +98,7 @@ def test_the_stream_of_orders_has_two_conditions_that_decide(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     example = module_of("enrichment_stream", monkeypatch)
-    assert example.valid_card("4539578763621486")
-    assert not example.valid_card("4539578763621487")
+    assert example.valid_account("WEST12345698765432GB82")
+    assert not example.valid_account("WEST12345698765433GB82")
     assert example.by_clerk("order 8, clerk 7 signed")
     assert not example.by_clerk("order 8, paid")
