@@ -266,6 +266,7 @@ def test_a_join_selectivity_that_turns_out_off_builds_the_chart_again():
     decisions = [d for d in run_of(planner, world, 15, a=100, b=100, c=100) if d]
     assert planner.rounds.chosen.order == ("a", "c", "b")
     assert any("between a and" in d.reason for d in decisions)
+    assert planner.built == 1 + planner.rounds.rebuilt
     assert 1 <= planner.rounds.rebuilt <= 12
 
 
@@ -299,7 +300,7 @@ def test_what_rounds_say_of_results_is_added_up():
 def test_a_stream_that_a_round_does_not_mention_has_sent_nothing():
     join = join_of()
     planner, world = ChartPlanner(join), World(join, ALL)
-    planner.observe(world.round(a=100, b=50))
+    planner.observe(world.round(seconds=2.0, a=100, b=50))
     assert [planner.rates[alias] for alias in "abc"] == [100, 50, 0]
 
 

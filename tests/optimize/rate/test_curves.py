@@ -264,9 +264,11 @@ def test_curves_are_compared_as_far_as_both_are_known():
     early = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 60, 80]), False)
     late = Curve(np.array([0.0, 12.0]), np.array([0.0, 60.0]), False)
     assert crossings(early, late) == [], "early is ahead up to 12 s"
+    longer = Curve(np.array([0.0, 5.0, 16.0]), np.array([0.0, 25.0, 80.0]), False)
+    assert crossings(early, longer) == [(pytest.approx(40 / 3), pytest.approx(200 / 3))]
     # Both end: the shorter one makes nothing more, and is overtaken after its end.
-    early = Curve(np.array([0.0, 10.0]), np.array([0.0, 60.0]), True)
-    late = Curve(np.array([0.0, 20.0]), np.array([0.0, 80.0]), True)
+    early = Curve(np.array([0.0, 5.0, 10.0]), np.array([0.0, 30.0, 60.0]), True)
+    late = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 40.0, 80.0]), True)
     assert crossings(early, late) == [(pytest.approx(15), pytest.approx(60))]
     assert crossings(late, early) == crossings(early, late)
     # One of them goes on: what it will make later is not known.
