@@ -9,10 +9,9 @@ import tempfile
 
 import querymesh as qm
 
-FILES, ROWS = 8, 5_000
+FILES, ROWS = 6, 5_000
 SQL = """
-    SELECT o.id, o.channel, c.country, p.shelf
-    FROM Orders o, Customers c, Products p
+    SELECT o.id, o.channel, c.country, p.shelf FROM Orders o, Customers c, Products p
     WHERE valid_card(o.card) AND by_clerk(o.note)
       AND o.customer = c.customer AND o.product = p.product
 """
@@ -36,13 +35,11 @@ def main() -> None:
     spark = qm.local_session()
     folder = tempfile.mkdtemp(prefix="querymesh-example-")
     orders = spark.range(FILES * ROWS).selectExpr(
-        "id",
-        "if(id % 2 = 0, 'web', 'shop') AS channel",
+        "id", "if(id % 2 = 0, 'web', 'shop') AS channel",
         "if(id % 2 = 0, lpad(id * 7, 16, '4'), '4539578763621486') AS card",
         "concat('order ', id, if(id % 2 = 0 OR id % 9 = 0, ', clerk 7 signed', ', paid')) AS note",
-        "md5(string(id % 500)) AS customer",
-        "md5(string(id % 300)) AS product",
-    )
+        "md5(string(id % 500)) AS customer", "md5(string(id % 300)) AS product",
+    )  # fmt: skip
     orders.repartition(FILES).write.parquet(f"{folder}/orders")
     reader = spark.readStream.schema(orders.schema).option("maxFilesPerTrigger", 1)
     inputs = {
@@ -57,7 +54,7 @@ def main() -> None:
     def keep(batch, number):
         batch.write.mode("append").parquet(f"{folder}/result")
         if number == 2:  # so that this short stream does not end before it has learned
-            run.wait_until_learned(seconds=60)
+            run.wait_until_learned(seconds=300)
 
     writer = out.writeStream.foreachBatch(keep).option("checkpointLocation", f"{folder}/checkpoint")
     writer.trigger(availableNow=True).start().awaitTermination()

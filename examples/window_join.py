@@ -19,42 +19,35 @@ SQL = """
     FROM Trades t [RANGE 10 SECONDS], Quotes q [RANGE 10 SECONDS], News n [RANGE 1 MINUTE]
     WHERE t.symbol = q.symbol AND t.symbol = n.symbol AND t.price > q.bid
 """
-STREAMS = {"Trades": (20, "price"), "Quotes": (10, "bid"), "News": (2, "headline")}
-"""For each stream its rows a second, and the column of its own."""
+STREAMS = ("Trades", 20, "price"), ("Quotes", 10, "bid"), ("News", 2, "headline")
+"""Each with its rows a second, and the column of its own."""
 
-SYMBOLS, SECONDS, FILES = 100, 600, 5
+SECONDS, FILES = 600, 5
 
 
-def write_streams(folder: Path) -> None:
-    """Ten minutes of each stream as five files, which are read one a batch."""
-    rng = np.random.default_rng(0)
-    for name, (per_second, column) in STREAMS.items():
-        (folder / name).mkdir()
-        rows = SECONDS * per_second
-        times_us = np.arange(rows) * 1_000_000 // per_second
-        table = pa.table(
-            {
-                "ts": pa.array(times_us, pa.timestamp("us", "UTC")),
-                "symbol": [f"S{symbol}" for symbol in rng.integers(0, SYMBOLS, rows)],
-                column: rng.integers(0, 100, rows),
-            }
-        )
-        for k in range(FILES):
-            path = folder / name / f"part-{k}.parquet"
-            pq.write_table(table.slice(k * rows // FILES, rows // FILES), path)
-            os.utime(path, (k, k))  # Spark reads files in the order of their times
+def write_stream(folder: Path, name: str, rows_a_second: int, column: str) -> str:
+    """Ten minutes of a stream as five files, which Spark reads one a batch."""
+    (folder / name).mkdir()
+    rng, rows = np.random.default_rng(len(name)), SECONDS * rows_a_second
+    times_us = pa.array(np.arange(rows) * 1_000_000 // rows_a_second, pa.timestamp("us", "UTC"))
+    symbols = [f"S{symbol}" for symbol in rng.integers(0, 100, rows)]
+    table = pa.table({"ts": times_us, "symbol": symbols, column: rng.integers(0, 100, rows)})
+    for k in range(FILES):
+        path = folder / name / f"part-{k}.parquet"
+        pq.write_table(table.slice(k * rows // FILES, rows // FILES), path)
+        os.utime(path, (k, k))  # Spark reads files in the order of their times
+    return str(folder / name)
 
 
 def main() -> None:
     """Run the join to the end of its files, and show what it did."""
     spark = qm.local_session()
     folder = Path(tempfile.mkdtemp(prefix="querymesh-example-"))
-    write_streams(folder)
     streams = {}
-    for name in STREAMS:
-        schema = spark.read.parquet(str(folder / name)).schema
-        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        streams[name] = reader.parquet(str(folder / name))
+    for name, rows, column in STREAMS:
+        path = write_stream(folder, name, rows, column)
+        reader = spark.readStream.schema(spark.read.parquet(path).schema)
+        streams[name] = reader.option("maxFilesPerTrigger", 1).parquet(path)
 
     checkpoint, result = str(folder / "checkpoint"), str(folder / "result")
     policy = qm.policies.Mesh(sample_rows=500)

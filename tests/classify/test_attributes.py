@@ -149,3 +149,9 @@ def test_a_number_with_one_value_is_constant_even_beside_null():
 def test_outcome_patterns_are_numbered_by_how_frequent_they_are():
     outcomes = np.array([[0, 1.0]] + [[1, 0.4]] * 2 + [[2, 1], [3, 1], [7, 0.6]])
     assert outcome_patterns(outcomes).tolist() == [2, 1, 1, 0, 0, 0], "two or more is many"
+
+
+def test_numbers_that_stay_the_same_now_and_then_are_no_ids():
+    growing = np.repeat(np.arange(90), [2] * 10 + [1] * 80)
+    assert only(growing).numeric
+    assert only(growing[::-1]).numeric

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import profile_of, three_classes
-from querymesh.classify.condense import behaviours, cheapest_way_out, condense
+from querymesh.classify.attributes import Attribute
+from querymesh.classify.condense import TrainingSet, behaviours, cheapest_way_out, condense
 
 
 def regions(count, rows, seed=0, operators=3):
@@ -113,3 +114,19 @@ def test_only_attributes_and_thresholds_that_bound_a_region_are_left():
     assert [attribute.name for attribute in training.attributes] == ["x"]
     assert training.attributes[0].edges.tolist() == [0.4875]
     assert training.cells.count == 2
+
+
+def test_what_operators_do_by_chance_makes_no_training_tuples():
+    rng = np.random.default_rng(0)
+    sample = pa.table({"x": rng.uniform(0, 1, 1000), "k": rng.choice(list("abcd"), 1000)})
+    profile = profile_of((rng.random((1000, 2)) < 0.5).astype(float), sample=sample)
+    assert condense(profile, 10).size == 1
+    assert condense(profile, 10, chance=1.0).size > 1
+
+
+def test_every_combination_of_bins_is_a_cell():
+    a, b = (each.ravel() for each in np.meshgrid(np.arange(11), np.arange(3)))
+    attributes = [Attribute("a", values=tuple(range(10))), Attribute("b", values=("x", "y"))]
+    profile = profile_of(np.ones((33, 1)))
+    training = TrainingSet(profile, attributes, [], [a, b], {}, np.zeros(33, np.int64), 1)
+    assert training.cells.count == 33

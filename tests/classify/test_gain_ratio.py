@@ -113,3 +113,13 @@ def test_no_gain_and_no_degrees_of_freedom_are_chance_for_sure():
 def test_in_the_far_tail_the_chance_is_right_within_some_percent(gain_bits, degrees):
     tail = chi2.sf(2 * np.log(2) * gain_bits, degrees)
     assert chance_of_gain(gain_bits, degrees, 1) == pytest.approx(tail, rel=0.03)
+
+
+def test_where_each_tuple_has_a_partition_of_its_own_nothing_is_explained():
+    assert explained_variance(np.ones(2), np.array([0.0, 4.0]), 16.0) == 0.0
+
+
+def test_a_large_fan_out_that_never_changes_is_not_explained_by_rounding():
+    for each in (1234567.89, 1e9 / 3, 0.1):
+        arrived = np.array([3.0, 7.0, 11.0])
+        assert explained_variance(arrived, each * arrived, 21 * each**2) == 0.0

@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from querymesh.cost.rates import (
     FREE,
     JoinCosts,
+    TupleRates,
+    cost_at,
     join_rate,
     product_rate,
     projection_rate,
     selection_rate,
+    tpr_at,
 )
-from querymesh.errors import QueryError
+from querymesh.errors import QueryError, QueryMeshError
 
 RATE = st.floats(0.1, 1e4)
 COST = st.floats(0, 0.1)
@@ -115,6 +118,30 @@ def test_more_input_never_gives_less_output(left, more, right, at_s, cost_s, whi
 def test_costs_below_zero_are_refused(name, cost_s):
     with pytest.raises(QueryError, match=f"{name} of a join costs {cost_s} s"):
         JoinCosts(**{name: cost_s})
+
+
+def test_a_processing_rate_is_the_inverse_of_a_cost():
+    assert cost_at("selection", 400) == 1 / 400
+    assert tpr_at(cost_at("selection", 400)) == 400
+    assert tpr_at(0) == math.inf
+    with pytest.raises(QueryMeshError, match="a selection processes more than 0 tuples a second"):
+        cost_at("selection", -1)
+
+
+def test_what_is_not_said_of_a_join_takes_no_time():
+    for algorithm in ("nested loops", "symmetric hash"):
+        assert JoinCosts(algorithm).work_s(10, 20, 200) == 0
+
+
+def test_the_work_of_a_join_is_that_of_its_rows_and_pairs():
+    assert HASH.work_s(10, 20, 200) == pytest.approx(30 * 0.006)
+    assert LOOPS.work_s(10, 20, 200) == pytest.approx(30 * 0.001 + 200 * 0.0005)
+    rates = TupleRates(100, 50)
+    assert rates.work_s(10, 20, 200) == pytest.approx(10 / 100 + 20 / 50)
+    assert rates.busy(10, 20, 1e6, 1e6) == pytest.approx(10 / 100 + 20 / 50)
+    assert (rates.row_s, rates.pair_s) == ((0.01, 0.02), 0)
+    assert (LOOPS.row_s, LOOPS.pair_s) == ((0.001, 0.001), 0.0005)
+    assert HASH.pair_s == 0
 
 
 def test_other_bad_input_is_refused():

@@ -20,6 +20,7 @@ from querymesh.cost.utility import (
     capped_costs,
     operator_costs,
     plan_costs,
+    sustained_costs,
     utility,
 )
 from querymesh.errors import OptionError, QueryMeshError, TrainingError, UnsupportedError
@@ -36,6 +37,13 @@ TPR = st.floats(10, 1e6)
 def test_section_3_2_rates_and_memory_of_both_plans():
     assert capped_costs(P1, FIGURE_2) == (5.0, 775.0)
     assert capped_costs(P2, FIGURE_2) == (2.5, 575.0)
+
+
+def test_section_3_2_memory_is_what_a_window_brings_and_leaves():
+    known = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=3.0)
+    assert capped_costs(P1, known) == (5.0, 3 * 775.0)
+    grouped = Select(Source("s"), ("o1", "o2"), 1 / 100)
+    assert capped_costs(Project(grouped, 1 / 2), known) == (2.0, 3 * (500 + 25 + 25))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +84,44 @@ def test_section_4_1_each_operator_by_hand():
     assert costs.memory == pytest.approx(
         sum(each.memory for each in (root, join, selection, projection))
     )
+
+
+def test_a_sustained_join_gives_out_by_the_second_that_passes():
+    def rate(tpr):
+        known = Statistics({"L": 100.0, "R": 300.0}, {"j": 0.01}, window_s=2.0)
+        plan = Join(Source("L"), Source("R"), ("j",), TupleRates(tpr, tpr))
+        return sustained_costs(plan, known).rate, plan_costs(plan, known).rate
+
+    made = 0.01 * 100 * 300 * 2
+    assert rate(4000) == pytest.approx((made, made * 10)), "busy a tenth of the time"
+    assert rate(100) == pytest.approx((made / 4, made / 4)), "four times too busy"
+    plan = Select(Source("s"), ("o1",), 1 / 500)
+    assert sustained_costs(plan, FIGURE_2) == plan_costs(plan, FIGURE_2)
+    assert sustained_costs(Source("s"), FIGURE_2) == (500.0, 0.0)
+
+
+def test_section_4_1_operators_are_counted_breadth_first():
+    known = Statistics(dict.fromkeys("abc", 10.0), {}, 1.0)
+    below = Join(Source("b"), Project(Source("c"), name="π2"), 0.1)
+    left = Select(Select(Source("a"), 0.5, name="σ2"), 0.5, name="σ1")
+    root = Project(Join(left, below, 0.1), name="π1")
+    found = [cost.operator for cost in operator_costs(root, known)]
+    assert found == [root, root.child, left, below, left.child, below.right]
+
+
+def test_a_join_waits_by_the_width_of_what_comes():
+    """Of 100 rows a second from the left half of the bytes are kept, of those from the right all;
+    the result is as wide as the mean of its streams."""
+    known = Statistics({"L": 100.0, "R": 300.0}, {}, window_s=2.0)
+    left = Project(Source("L"), 1 / 1000, keeps=0.5)
+    plan = Join(left, Source("R"), 0.01, TupleRates(1000, 500))
+    join, _ = operator_costs(plan, known)
+    busy = 100 / 1000 + 300 / 500
+    assert join.input_buffer == pytest.approx((100 * 0.5 + 300) / 2 * 2 * busy / 2)
+    assert join.queue == pytest.approx(join.rate * (0.5 + 1) / 2 * 2)
+    two = Join(plan, Source("M", 10.0), 0.01, TupleRates(1000, 500))
+    root = operator_costs(two, known)[0]
+    assert root.queue == pytest.approx(root.rate * (0.5 + 1 + 1) / 3 * 2)
 
 
 def test_a_join_of_equally_fast_sides_waits_as_its_mean_rate_says():

@@ -99,6 +99,19 @@ def test_empty_and_all_null_columns_are_no_exception(sql: str, n: int) -> None:
     assert computed(sql, known, **columns) == [None] * n
 
 
+def test_columns_in_chunks_are_read_as_one() -> None:
+    chunks = pa.chunked_array([["ab", None], [], ["c"]], pa.string())
+    assert computed("s", s=chunks) == ["ab", None, "c"]
+    assert computed("length(s) + 1", s=chunks) == [3, None, 2]
+    assert computed("upper(s)", s=pa.chunked_array([], pa.string())) == []
+
+
+def test_moments_compute_to_the_microsecond() -> None:
+    moments = pa.array([1_500, None], pa.int64()).cast(pa.timestamp("ns"))
+    assert computed("t = '1970-01-01 00:00:00.000001'", t=moments) == [True, None]
+    assert computed("year(t)", t=moments.cast(pa.timestamp("ns", "UTC"))) == [1970, None]
+
+
 def test_decimals_compute_as_the_nearest_double() -> None:
     prices = pa.array(["0.10", "123456789.35", None]).cast(pa.decimal128(12, 2))
     assert computed("p * 1", p=prices) == [0.1, 123456789.35, None]

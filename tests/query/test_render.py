@@ -1,9 +1,11 @@
 import datetime as dt
 import math
 
+import pyarrow as pa
 import pytest
 
 from querymesh.errors import UnsupportedError
+from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Call, Column, Literal, UserCall
 from querymesh.query.parse.query import condition_of
 from querymesh.query.render import spark_literal, spark_sql, to_text
@@ -35,6 +37,19 @@ def test_columns_are_rendered_as_the_caller_wants() -> None:
     expr = Call("=", (Column("s", "odd`name"), Literal(1)))
     assert spark_sql(expr) == "(`s`.`odd``name` = 1L)"
     assert spark_sql(expr, lambda column: f"_{column.relation}") == "(_s = 1L)"
+
+
+def test_a_column_is_cast_only_where_it_must_be() -> None:
+    types = {"i": pa.int32(), "k": pa.int64(), "s": pa.string(), "d": pa.date32()}
+
+    def text(sql: str) -> str:
+        return spark_sql(typed(condition_of(sql, {}), lambda column: types[column.name], {})[0])
+
+    assert text("k + 1 > i") == "(try_add(`k`, 1L) > `i`)"
+    assert text("i + 1") == "try_add(CAST(`i` AS BIGINT), 1L)"
+    assert text("k / 2") == "try_divide(CAST(`k` AS DOUBLE), 2.0D)"
+    assert text("lower(s)") == "lower(`s`)"
+    assert text("d = '2024-01-31'") == "(`d` = DATE'2024-01-31')"
 
 
 def test_python_functions_are_not_for_spark_sql() -> None:

@@ -75,7 +75,15 @@ def test_two_observations_differ_by_their_variance_and_nothing_is_no_observation
     assert (mean.effective, mean.between, mean.observations) == (0.0, 0.0, 0)
     mean.add(0.0)
     mean.add(1.0)
-    assert (mean.effective, mean.between, mean.observations) == (2.0, 0.5, 2)
+    assert (mean.weight, mean.effective) == (2.0, 2.0)
+    assert (mean.between, mean.observations) == (0.5, 2)
+
+
+def test_observations_that_differ_by_less_than_their_noise_do_not_differ():
+    mean = DecayedMean()
+    mean.add(0.5, noise=1.0)
+    mean.add(0.6, noise=1.0)
+    assert mean.between == 0.0
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,84 @@ def test_wrong_settings_are_refused():
         JoinSelectivity(assumed=2)
     with pytest.raises(QueryMeshError, match="1 or more ranges"):
         Histogram.of([1], ranges=0)
+
+
+def test_a_histogram_by_hand():
+    found = Histogram.of([1, 1, 1, 2, 2, 5, 7, 9], singles=1, ranges=2)
+    assert (found.singles.tolist(), found.counts.tolist()) == ([1], [3])
+    assert found.edges.tolist() == pytest.approx([2, 7, 9 + 7 / 3])
+    assert (found.rows.tolist(), found.distinct.tolist()) == ([3, 2], [2, 2])
+    assert found.total == 8
+    assert found.expected(np.array([1.9, 2.0, 6.9, 7.0, 11.3, 11.4])).tolist() == [
+        0,
+        1.5,
+        1.5,
+        1,
+        1,
+        0,
+    ]
+    assert Histogram.of([3, 4, 5]).singles.tolist() == [], "a value seen once is never alone"
+
+
+def test_one_value_is_a_range_of_its_own():
+    found = Histogram.of([7])
+    assert found.edges.tolist() == [7, 8]
+    large = Histogram.of([2.0**60])
+    assert large.edges[1] > large.edges[0]
+
+
+def test_by_default_64_values_are_alone_and_others_in_32_ranges():
+    found = Histogram.of(np.repeat(np.arange(1000), 2))
+    assert (len(found.singles), len(found.rows)) == (64, 32)
+
+
+def ranged(edges, rows, distinct, singles=(), counts=()):
+    arrays = (np.array(each, float) for each in (singles, counts, edges, rows, distinct))
+    return Histogram(*arrays, int(sum(rows) + sum(counts)))
+
+
+def test_pairs_of_values_alone_and_ranges_by_hand():
+    even = ranged([0, 10], [20], [10])
+    alone = ranged([], [], [], singles=[4, 50], counts=[6, 9])
+    assert join_selectivity(alone, even) == pytest.approx(6 * 2 / (15 * 20))
+    assert join_selectivity(even, alone) == pytest.approx(6 * 2 / (15 * 20))
+    both = ranged([0, 10], [20], [10], singles=[4], counts=[3])
+    assert join_selectivity(alone, both) == pytest.approx(6 * 3 / (15 * 23)), "alone in both"
+
+
+def test_values_alone_meet_no_more_than_a_range_has():
+    few = ranged([0, 10, 20], [2, 8], [1, 8])
+    alone = ranged([], [], [], singles=[1, 2, 3, 15], counts=[2, 2, 2, 5])
+    # Three values claim the two tuples of the first range, each a third of them.
+    assert join_selectivity(alone, few) == pytest.approx((3 * 2 * 2 / 3 + 5) / (11 * 10))
+
+
+def test_pairs_of_ranges_that_overlap_by_hand():
+    left, right = ranged([0, 10], [20], [10]), ranged([5, 15], [30], [10])
+    # From 5 to 10 there are 10 tuples of 5 values, and 15 of 5.
+    assert join_selectivity(left, right) == pytest.approx(10 * 15 / 5 / (20 * 30))
+    narrow = ranged([5, 6], [30], [1])
+    assert join_selectivity(left, narrow) == pytest.approx(2 * 30 / 1 / (20 * 30))
+
+
+def test_where_all_pairs_agree_the_selectivity_is_one():
+    left = ranged([0, 1], [10], [1], singles=[0.5], counts=[10])
+    assert join_selectivity(left, ranged([0, 1], [10], [1])) == 1.0
+
+
+@pytest.mark.parametrize(("observed", "again"), [(0.124, False), (0.126, True), (0.076, False)])
+def test_by_default_a_quarter_of_the_estimate_is_the_threshold(observed, again):
+    join = JoinSelectivity()
+    join.observe(0.1, KEYS, KEYS)
+    assert join.observe(observed, KEYS, KEYS) == again
+
+
+def test_settings_at_their_bounds_are_taken():
+    assert JoinSelectivity(threshold=0, assumed=0).estimate == 0
+    assert JoinSelectivity(assumed=1).estimate == 1
+    assert Histogram.of([1, 1, 2], singles=0, ranges=1).rows.tolist() == [3]
+    for wrong in ({"singles": -1}, {"ranges": 0}):
+        with pytest.raises(QueryMeshError, match="a histogram has"):
+            Histogram.of([1], **wrong)
+    with pytest.raises(QueryMeshError, match="threshold"):
+        JoinSelectivity(threshold=math.inf)

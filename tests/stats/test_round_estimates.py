@@ -92,3 +92,12 @@ def test_section_3_1_rounds_of_bags():
 
 def test_a_window_of_5_minutes_makes_288_rounds_a_day():
     assert round_numbers(24 * 3600, 300) == 288
+
+
+def test_by_default_ten_rounds_count_and_each_before_six_tenths_of_the_next():
+    mean = RoundMean()
+    for value in range(12):
+        mean.observe(float(value))
+    weights = np.exp(-0.5 * np.arange(10))
+    assert mean.observations == 10
+    assert mean.mean == pytest.approx(weights @ np.arange(11, 1, -1) / weights.sum())

@@ -24,7 +24,7 @@ ATOMS = [
     "a", "b", "A", "é", "日", ".", "^", "$", r"\A", r"\z", r"\b", r"\d", r"\D", r"\w", r"\W",
     r"\s", r"\S", r"\.", r"\$", r"\\", r"\n", r"\t", r"\v", r"\x41", r"\x{1F600}", r"\101", r"\pL",
     r"\PL", r"\p{Greek}", r"\p{^Lu}", r"\Qa.b\E", r"\Q[\E", "]", "}", "{", "a{", "{,2}", "&",
-    "#", "-", " ", "\n", "(?i)", "(?s)", "(?m)", "(?U)", "(?-i)", "(?is)", "(?m-s)",
+    "#", "-", " ", "\n", "(?i)", "(?s)", "(?m)", "(?U)", "(?-i)", "(?is)", "(?m-s)", r"\p{Yi}",
 ]  # fmt: skip
 atoms = st.sampled_from(ATOMS * 2 + CLASSES)
 patterns = st.recursive(

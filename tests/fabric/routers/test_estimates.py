@@ -174,3 +174,22 @@ def test_a_cost_follows_within_some_thousand_tuples_however_many_were_seen():
     assert known.cost(1) == pytest.approx(1.0)
     known.add(1, HERE, 5_000, 0, 15e-3)
     assert known.cost(1) == pytest.approx(2.0), "as much as 5,000 tuples before"
+
+
+def test_one_sampled_tuple_is_enough_for_a_column():
+    known = Estimates(0.95, overall={3: 0.4})
+    assert known.column_of(3, np.array([1, 0]), np.array([1.0, 0.0])).tolist() == [1.0, 0.4]
+
+
+@pytest.mark.parametrize("is_probe", [True, False])
+@pytest.mark.parametrize("keeps_contexts", [True, False])
+def test_columns_by_context_are_kept_of_probes_where_contexts_are_asked_for(
+    is_probe, keeps_contexts
+):
+    pair = Pair(("a",), 1, np.array([0.4, 0.4]), 0.3)
+    known = Estimates(0.95, pairs={1: pair}, keeps_contexts=keeps_contexts)
+    if is_probe:
+        known.sizes[1] = 100
+    known.add_content(1, HERE, np.array([50, 0]), np.array([50, 0]))
+    assert (HERE in pair.by_context.numbers) == (is_probe and keeps_contexts)
+    assert pair.selectivity[0] > 0.9, "overall in any case"

@@ -77,3 +77,24 @@ def test_columns_by_range_are_put_on_the_common_range_first():
     # Of 0..2, 2..4, 4..6 and 6..8, the left shard knows the first two and the right the others;
     # beyond its range each takes its nearest.
     assert pair.selectivity == pytest.approx([0.3, 0.5, 0.5, 0.7, 0.5])
+
+
+def test_a_gain_and_the_size_of_a_state_are_means_too():
+    one, two = (shard(seen, 0.5, "k", [0.5, 0.5, 0.5]) for seen in (300, 100))
+    one.pairs[1].gain, two.pairs[1].gain = 0.2, 0.6
+    one.sizes[1], two.sizes[1] = 1000, 4000
+    whole = merge_estimates(0.95, [(one, RANGE), (two, RANGE)], RANGE)
+    assert whole.pairs[1].gain == pytest.approx(0.3)
+    assert whole.sizes == {1: 2500}
+
+
+def test_one_tuple_is_enough_to_be_known_and_a_majority_of_one_is_one():
+    assert merge_estimates(0.95, [(shard(1), RANGE)], RANGE).seen == {1: 1}
+    parts = [
+        (shard(100, 0.5, "k", [0.1, 0.1, 0.1]), RANGE),
+        (shard(50, 0.5, "j", [0.2, 0.2, 0.2]), RANGE),
+        (shard(49, 0.5, "j", [0.2, 0.2, 0.2]), RANGE),
+    ]
+    assert merge_estimates(0.95, parts, RANGE).pairs[1].attributes == ("k",)
+    parts[2] = (shard(51, 0.5, "j", [0.2, 0.2, 0.2]), RANGE)
+    assert merge_estimates(0.95, parts, RANGE).pairs[1].attributes == ("j",)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from querymesh.errors import StateError
 from querymesh.index.store.hash_index import HashIndex
-from querymesh.index.store.partition import Partition, concat
+from querymesh.index.store.partition import Indexed, Partition, concat
 from querymesh.index.store.stem import Stem
 from stem_cases import KEYS, Row, expected, found, ints, partition_of, requests, states
 
@@ -113,7 +113,9 @@ def test_an_index_is_built_once_and_only_if_asked_for():
 def test_given_indices_are_used():
     partition = partition_of([Row(0, (1, 2, 3), (0, 0), 5, None)])
     index = HashIndex.build(partition.keys[0])
-    given = Partition(partition.rows, partition.keys, (), partition.times, indices={(0,): index})
+    given = Partition(
+        partition.rows, partition.keys, (), partition.times, indexed=Indexed({(0,): index})
+    )
     assert given.index_for((0,)) is index
 
 

@@ -140,6 +140,16 @@ def test_a_whole_plan_has_the_plan_chosen_for_each_stream():
     assert plan_text(whole_plan(shape, ("s", "t"), {})) == "π(σ(s)) ⋈ t"
 
 
+def test_all_orders_of_six_streams_are_candidates_and_none_is_costed():
+    def never(order):
+        raise AssertionError(order)
+
+    assert len(candidate_orders(q2(streams=6).shape, never)) == factorial(6) // 2
+    assert len(candidate_orders(q2(streams=4).shape, never, most_orders=12)) == 12
+    with pytest.raises(AssertionError):
+        candidate_orders(q2(streams=4).shape, never, most_orders=11)
+
+
 def test_too_many_orders_are_searched_for_and_few_found():
     query = q2(seed=4, streams=8)
     assert 1 <= len(query.orders) <= 64
@@ -168,6 +178,9 @@ def test_two_streams_have_nothing_to_exchange():
 def test_points_are_spread_evenly():
     points = spread_points([0.0, 10.0], [1.0, 30.0], 256)
     assert points[0].tolist() == [0.5, 20.0]
+    golden = (1 + 5**0.5) / 2
+    line = spread_points([0.0], [1.0], 3)[:, 0]
+    assert line == pytest.approx([0.5, (0.5 + 1 / golden) % 1, (0.5 + 2 / golden) % 1])
     counts, *_ = np.histogram2d(*points.T, bins=4, range=[[0, 1], [10, 30]])
     assert counts.min() >= 12
 

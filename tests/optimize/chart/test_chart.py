@@ -54,6 +54,36 @@ def test_sparse_charts_answer_as_dense_ones_and_hold_no_more_than_they_may(
     assert sparse.regions == dense.regions == dense.held == k**dimensions
 
 
+@pytest.mark.parametrize("most", [5, 1])
+def test_a_chart_that_does_not_begin_at_nothing(most):
+    chart = regular_chart(
+        [Dimension("rate", 10, 20)], lambda at: np.abs(at - [[11.0, 15.0, 19.0]]), 5, most
+    )
+    assert [chart.look_up([x]).key for x in (9, 10.1, 12.1, 19.9, 25)] == [
+        (0,), (0,), (1,), (4,), (4,),
+    ]  # fmt: skip
+    assert [chart.look_up([x]).plan for x in (11, 15, 19)] == [0, 1, 2]
+    assert chart.centroid(chart.look_up([14.5])) == pytest.approx([15])
+    assert chart.plans_at(np.array([[11.0], [19.0]])).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("best", [255, 256, 65_535, 65_536, 70_000])
+def test_a_chart_of_many_plans_has_the_number_of_each(best):
+    def costing(points):
+        costs = np.ones((len(points), best + 1))
+        costs[points[:, 0] > 0.5, best] = 0.0
+        return costs
+
+    chart = regular_chart(box(1), costing, k=2)
+    assert [chart.look_up([x]).plan for x in (0.2, 0.7)] == [0, best]
+    assert chart.memory_bytes == 2 * (1 if best < 256 else 2 if best < 65_536 else 8)
+
+
+def test_a_chart_is_dense_if_all_its_regions_may_be_held():
+    assert isinstance(regular_chart(box(2), smooth_costing(0), 5, most_regions=25), DenseChart)
+    assert isinstance(regular_chart(box(2), smooth_costing(0), 5, most_regions=24), SparseChart)
+
+
 def test_a_region_held_is_not_costed_again_and_one_forgotten_is():
     chart = regular_chart(box(1), smooth_costing(0, dimensions=1), k=10, most_regions=2)
     for x in (0.05, 0.15, 0.05, 0.25, 0.05):

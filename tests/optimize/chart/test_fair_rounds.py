@@ -26,6 +26,23 @@ def test_one_heavy_query_and_nine_light_ones_all_wait_for_nine_turns_at_most():
     assert rounds.now_s == pytest.approx(sum(turn.took_s for turn in turns))
 
 
+def test_a_query_that_was_not_served_yet_has_waited_for_nothing():
+    rounds = rounds_of("one", "two")
+    served = rounds.served("one")
+    assert (served.rounds, served.busy_s, served.waited_s) == (0, 0, 0)
+    assert (served.longest_s, served.longest_turns) == (0, 0)
+
+
+def test_who_registers_later_waits_from_then_on():
+    rounds = rounds_of("one")
+    rounds.turn(lambda name: 5.0)
+    rounds.register("two")
+    first, second = (rounds.turn(lambda name: 3.0) for _ in range(2))
+    assert (first.query, first.waited_s, first.started_s) == ("one", 0, 5)
+    assert (second.query, second.waited_s, second.started_s) == ("two", 3, 8)
+    assert rounds.served("two").longest_turns == 1
+
+
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12), st.integers(1, 60))
 def test_whatever_rounds_take_nobody_is_served_twice_before_all_are_served_once(seconds, turns):
     rounds = rounds_of(*map(str, range(len(seconds))))

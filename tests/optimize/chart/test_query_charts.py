@@ -69,6 +69,15 @@ def test_there_is_a_chart_only_where_there_is_a_choice():
     assert both.join_chart.dimensions[2].low == 1
 
 
+def test_a_stream_comes_to_the_joins_between_what_its_selection_lets_through():
+    shares = {"a": (0.2, 0.5)}
+    query = ChartedQuery(SHAPE, 1.0, dict.fromkeys("abc", (10, 90)), {"ab": 0.1, "bc": 0.1}, shares)
+    ranges = [(each.low, each.high) for each in query.join_chart.dimensions]
+    assert ranges == [(2, 45), (0, 90), (10, 90)]
+    sel, rate = query.stream_charts["a"].dimensions
+    assert (sel.low, sel.high, rate.low, rate.high) == (0.2, 0.5, 10, 90)
+
+
 def test_a_chart_of_six_streams_is_sparse_and_answers_at_once():
     query = q2(streams=6, k=40)
     chart = query.join_chart

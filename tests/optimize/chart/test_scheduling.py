@@ -5,7 +5,14 @@ import pytest
 
 from chart_cases import q1, q2
 from querymesh.errors import TrainingError
+from querymesh.optimize.chart.candidates import (
+    QueryShape,
+    StreamJoin,
+    StreamProjection,
+    StreamSelection,
+)
 from querymesh.optimize.chart.fair_rounds import FairRounds
+from querymesh.optimize.chart.query_charts import ChartedQuery
 from querymesh.optimize.chart.scheduling import QueryRounds
 from querymesh.stats.round_estimates import RoundEstimates
 
@@ -54,6 +61,29 @@ def test_a_shift_is_followed_within_a_few_rounds():
     assert running.switches == 1
     assert running.moves > 1
     assert running.hits == 20 - (plans.index(1) - 10)
+
+
+def test_each_stream_has_the_plan_of_its_own_chart():
+    shape = QueryShape(
+        ("a", "b"),
+        (StreamSelection("pa", "a", 4e5), StreamSelection("pb", "b", 4e5)),
+        (StreamProjection("a", 5e5, 0.35), StreamProjection("b", 5e5, 0.35)),
+        (StreamJoin("ab", ("a", "b"), 3e3),),
+    )
+    query = ChartedQuery(shape, 1.0, dict.fromkeys("ab", (50, 2000)), {"ab": 0.01})
+    for shares, plans in (((0.1, 0.9), (0, 1)), ((0.9, 0.1), (1, 0)), ((0.9, 0.9), (1, 1))):
+        running = rounds_of(query, **dict(zip("ab", shares, strict=True)))
+        assert running.begin() == (("a", "b"), plans)
+
+
+def test_with_orders_alone_only_the_joins_chart_counts():
+    running = rounds_of(q1(), TCP=0.1)
+    running.orders_alone = True
+    for number in range(20):
+        running.begin()
+        running.end({"TCP": 500.0}, {"TCP": 0.1 if number < 10 else 0.9})
+    assert (running.rounds, running.moves, running.switches) == (20, 0, 0)
+    assert running.fidelity == 1
 
 
 def test_calm_streams_are_predicted_better_than_erratic_ones_as_in_figure_4a():

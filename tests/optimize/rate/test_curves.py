@@ -10,7 +10,7 @@ from querymesh.cost.plan_tree import Join, Project, Select, Source, sources_of
 from querymesh.cost.rates import JoinCosts, join_rate
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.cardinality import expected_total
-from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until
+from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until, settled_s
 from querymesh.optimize.rate.goals import Last, achieved
 from querymesh.optimize.rate.join_plans import plans
 from rate_cases import random_query
@@ -139,7 +139,7 @@ def with_windows(tree, seconds):
 @given(TREES, st.sampled_from(READINGS), st.sampled_from([math.inf, 5.0]))
 def test_outputs_never_fall(tree, reading, window_s):
     curve = predicted(with_windows(tree, window_s), reading=reading)
-    assert curve.made[0] == 0
+    assert curve.made[0] == curve.times_s[0] == 0
     assert (np.diff(curve.made) >= 0).all()
     assert (np.diff(curve.times_s) > 0).all()
 
@@ -258,6 +258,55 @@ def test_curves_cross_where_one_overtakes_the_other():
     assert crossings(early, late) == [(pytest.approx(40 / 3), pytest.approx(200 / 3))]
     assert crossings(late, early) == crossings(early, late)
     assert crossings(early, early) == []
+
+
+def test_curves_are_compared_as_far_as_both_are_known():
+    early = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 60, 80]), False)
+    late = Curve(np.array([0.0, 12.0]), np.array([0.0, 60.0]), False)
+    assert crossings(early, late) == [], "early is ahead up to 12 s"
+    longer = Curve(np.array([0.0, 5.0, 16.0]), np.array([0.0, 25.0, 80.0]), False)
+    assert crossings(early, longer) == [(pytest.approx(40 / 3), pytest.approx(200 / 3))]
+    # Both end: the shorter one makes nothing more, and is overtaken after its end.
+    early = Curve(np.array([0.0, 5.0, 10.0]), np.array([0.0, 30.0, 60.0]), True)
+    late = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 40.0, 80.0]), True)
+    assert crossings(early, late) == [(pytest.approx(15), pytest.approx(60))]
+    assert crossings(late, early) == crossings(early, late)
+    # One of them goes on: what it will make later is not known.
+    assert crossings(early, Curve(late.times_s, late.made, False)) == []
+
+
+def test_a_lead_of_less_than_points_are_apart_is_none():
+    times_s = np.array([0.0, 10.0, 20.0, 30.0])
+    made = np.array([0.0, 1000.0, 2000.0, 3000.0])
+    for part, crosses in ((1e-4, 0), (1e-3, 1)):
+        swinging = made * (1 + part * np.array([0, 1, 1, -1]))
+        assert len(crossings(Curve(times_s, made, True), Curve(times_s, swinging, True))) == crosses
+
+
+def test_nobody_leads_before_the_first_result():
+    times_s = np.array([0.0, 10.0, 20.0])
+    one, other = np.array([0.0, 0.9, 50.0]), np.array([0.0, 0.1, 60.0])
+    assert crossings(Curve(times_s, one, True), Curve(times_s, other, True)) == []
+    assert len(crossings(Curve(times_s, one * 2, True), Curve(times_s, other * 2, True))) == 1
+
+
+def test_work_that_grows_until_it_is_too_much_is_late_from_then_on():
+    # Nested loops on pairs that grow as 50 · t² take 0.05 · t² s: from 10 s on more than there is.
+    costs = JoinCosts("nested loops", comp_s=0.001)
+    tree = Join(Source("A", 5), Source("B", 10), 0.1, costs)
+    curve = predicted(tree, 40)
+    assert curve.outputs(8) == pytest.approx(0.1 * 50 * 8**2, rel=CLOSE)
+    # Until 10 s half of the time was idle; after 20 s, 15 s of work are done, of 20.
+    assert curve.outputs(20) == pytest.approx(0.1 * 15 / 0.001, rel=CLOSE)
+    assert curve.outputs(40) == pytest.approx(0.1 * 35 / 0.001, rel=CLOSE)
+
+
+def test_all_is_settled_when_the_last_row_has_come_and_all_work_is_done_in_turn():
+    left = Select(Source("A", 10, 100), 0.5, cost_s=0.02)
+    tree = Project(Join(left, Source("B", 10, 300), 0.1, JoinCosts(hash_s=0.01)), cost_s=0.001)
+    work_s = 100 * 0.02 + (50 + 300) * 0.01 + 0.1 * 50 * 300 * 0.001
+    assert settled_s(tree) == pytest.approx(30 + work_s)
+    assert settled_s(Join(left, Source("C", 10))) == math.inf
 
 
 def test_what_a_curve_does_not_know_is_an_error():

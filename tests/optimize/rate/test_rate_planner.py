@@ -3,7 +3,7 @@
 import math
 import random
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pyarrow as pa
 import pytest
@@ -20,7 +20,12 @@ from querymesh.optimize.planning.planner import PairStats, Round
 from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
-from querymesh.optimize.rate.observed_rates import RateStatistics, linked_pairs
+from querymesh.optimize.rate.observed_rates import (
+    AT_ONCE_S,
+    LEAST_RATE,
+    RateStatistics,
+    linked_pairs,
+)
 from querymesh.optimize.rate.probe_orders import tree_orders
 from querymesh.optimize.rate.rate_planner import (
     RatePlanner,
@@ -306,6 +311,110 @@ def test_a_planner_looks_again_once_a_figure_has_moved_by_more_than_a_tenth():
     assert has_moved({"rate of a": 100.0}, before)
 
 
+def test_while_nothing_moves_no_plan_is_looked_at(monkeypatch):
+    planner = RatePlanner(join_of(CHAIN), MostBy(60))
+    planner.observe(round_of(0, {"a": 500, "b": 50, "c": 10}, EVEN))
+    looked_at = []
+    monkeypatch.setattr(planner, "choose", looked_at.append)
+    for number in range(1, 5):
+        planner.observe(round_of(number, {"a": 500, "b": 50, "c": 10}, EVEN))
+    assert looked_at == []
+
+
+# What rounds tell
+
+
+def test_before_any_round_all_is_assumed():
+    query, _ = RateStatistics(join_of("a.k = b.k AND t.x = b.x", "ab", "t")).query()
+    # The table is there in a millisecond, and no other rate is known.
+    assert [stream.rate for stream in query.streams] == [1000] * 3
+    assert {step.selectivity for step in query.steps} == {1.0}
+    assert {step.cost_s for step in query.steps} == {0.0}
+    assert {predicate.selectivity for predicate in query.predicates} == {1.0}
+    assert query.costs == JoinCosts()
+    table = query.streams[-1]
+    assert (table.name, table.size, table.window_s) == ("t", 1.0, math.inf)
+
+
+def test_a_window_of_time_lasts_as_long_as_it_says_and_a_stream_has_no_end():
+    statistics = RateStatistics(join_of(CHAIN), {"b": 40})
+    statistics.observe(round_of(0, {"a": 50, "b": 20, "c": 10}, EVEN))
+    streams = statistics.query()[0].streams
+    assert [stream.window_s for stream in streams] == [10.0] * 3
+    assert [stream.size for stream in streams] == [math.inf, 40, math.inf]
+
+
+def test_a_window_of_rows_at_an_unknown_rate_is_not_known_to_end():
+    query, _ = RateStatistics(join_of(CHAIN, window="[ROWS 100]")).query()
+    assert [stream.window_s for stream in query.streams] == [math.inf] * 3
+
+
+def test_a_stream_that_a_round_does_not_mention_has_fallen_silent():
+    statistics = RateStatistics(join_of(CHAIN))
+    statistics.observe(round_of(0, {"a": 50, "b": 20}, {("a", "b"): 0.01}, seconds=2.0))
+    assert [stream.rate for stream in statistics.query()[0].streams] == [25, 10, LEAST_RATE]
+
+
+def test_storing_a_tuple_is_paid_before_the_joins_or_by_each_of_them():
+    statistics = RateStatistics(join_of(CHAIN))
+    shown = round_of(0, {"a": 100, "b": 100, "c": 100}, EVEN)
+    shown = replace(
+        shown,
+        passed={"a": 50, "b": 100, "c": 100},
+        own_seconds={"a": 0.2, "b": 0.0, "c": 0.0},
+        storing_seconds=0.5,
+    )
+    statistics.observe(shown)
+    storing_s = 0.5 / 250
+    on_states, _ = statistics.query()
+    assert [step.selectivity for step in on_states.steps] == [0.5, 1, 1]
+    assert [step.cost_s for step in on_states.steps] == pytest.approx(
+        [0.002 + 0.5 * storing_s, storing_s, storing_s]
+    )
+    assert on_states.costs.hash_s == 0
+    in_trees, _ = statistics.query(stores_trees=True)
+    assert [step.cost_s for step in in_trees.steps] == pytest.approx([0.002, 0, 0])
+    assert in_trees.costs.hash_s == pytest.approx(storing_s)
+
+
+def test_what_is_stored_in_a_static_table_is_its_size():
+    statistics = RateStatistics(join_of("a.k = b.k AND t.x = b.x", "ab", "t"))
+    shown = round_of(0, {"a": 100, "b": 100}, {("a", "b"): 0.05})
+    shown.met["b", "t"] = PairStats(100, 1, 700.0, 1e-3)
+    statistics.observe(shown)
+    table = statistics.query()[0].streams[-1]
+    assert (table.name, table.size, table.end_s) == ("t", 700, pytest.approx(AT_ONCE_S))
+    assert statistics.table_rows == {"t": 700}
+
+
+def test_a_stream_has_a_row_at_least_and_passes_no_more_than_came():
+    statistics = RateStatistics(join_of(CHAIN), {"a": 0, "b": 1, "c": 7})
+    shown = round_of(0, {"a": 10, "b": 10, "c": 10}, EVEN)
+    statistics.observe(replace(shown, passed={"a": 20, "b": 5, "c": 10}))
+    query, _ = statistics.query()
+    assert [stream.size for stream in query.streams] == [1, 1, 7]
+    assert [step.selectivity for step in query.steps] == [1, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds", "probe_s"), [(1, 0.5, 0.5), (0, 0.5, 0.0), (5, 0.0, 0.0)]
+)
+def test_a_probe_is_timed_if_a_row_asked_and_it_took_time(asked, seconds, probe_s):
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 10, "b": 10}, {})
+    shown.met["a", "b"] = PairStats(asked, 0, 20.0, seconds)
+    statistics.observe(shown)
+    assert statistics.query()[0].costs.probe_s == probe_s
+
+
+def test_more_matches_than_pairs_are_all_pairs():
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 100, "b": 200}, {})
+    shown.met["a", "b"] = PairStats(10, 500, 20.0, 1e-3)
+    statistics.observe(shown)
+    assert statistics.matching.get("a ⋈ b") == 1
+
+
 def test_windows_that_count_rows_last_as_long_as_the_rate_says():
     statistics = RateStatistics(join_of(CHAIN, window="[ROWS 100]"))
     statistics.observe(round_of(0, {"a": 50, "b": 20, "c": 10}, EVEN, seconds=2.0))
@@ -324,6 +433,10 @@ def test_many_streams_are_planned_by_the_heuristics():
     )
     found = chosen_for(query, MostBy(60), Space(placing="pushed"))
     assert (found.among, found.way) == (10395, "least work")
+    linked = tuple(JoinPredicate(*pair, 0.01) for pair in pairwise(names))
+    chain = RateQuery(query.streams, linked, query.steps, JoinCosts(probe_s=0.1))
+    found = chosen_for(chain, First(100), Space(placing="pushed"))
+    assert (found.among, found.way) == (132, "local time")
     late = RateQuery(query.streams, query.predicates, query.steps, JoinCosts(probe_s=0.1))
     assert chosen_for(late, MostBy(60), Space(placing="pushed")).way == "local rate"
     assert chosen_for(late, First(100), Space(placing="pushed")).way == "local rate"

@@ -98,6 +98,21 @@ def test_the_bound_is_never_above_what_a_solution_costs(problem, shards):
     assert floor <= least * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("owners", "rates", "shards", "least"),
+    [
+        ([(0,), (1,)], [1.0, 1.0], 4, 4.0),
+        ([(0,), (1,)], [1.0, 1.0], 36, 12.0),
+        ([(0, 1)], [1.0, 2.0], 12, 3.0),
+        ([(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0], 8, 6.0),
+        ([(0, 1), (0,)], [3.0, 1.0], 6, 4.0),
+    ],
+)
+def test_the_bound_is_what_the_best_shares_cost_where_these_are_even(owners, rates, shards, least):
+    """A bound that is too low is not wrong, but the search then looks at everything."""
+    assert ShareSearch(owners, rates, shards).floor() == pytest.approx(least)
+
+
 def test_streams_of_different_sizes_of_dimensions_are_bounded_too():
     owners, rates = [(0, 1), (0, 2, 3)], [1.0, 1.0, 50.0, 50.0]
     search = ShareSearch(owners, rates, 12)
@@ -215,6 +230,12 @@ def test_no_smaller_number_of_shards_has_less_in_each(problem, most):
     }
     assert cube.shards <= most
     assert loads[cube.shards] == pytest.approx(min(loads.values()))
+
+
+def test_a_dimension_whose_owners_another_has_too_is_never_cut_even_where_that_is_free():
+    owned_by_one, owned_by_both = Dimension("x", frozenset("a")), Dimension("y", frozenset("ab"))
+    cube = choose_shares([owned_by_one, owned_by_both], {"a": 1.0, "b": 0.0}, 4)
+    assert cube.shares == (1, 4)
 
 
 def test_a_prime_number_of_shards_is_taken_as_it_is_and_a_better_one_is_offered():

@@ -7,7 +7,6 @@ import pytest
 from profiles import profile_of, three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import OptionError, QueryMeshError, TrainingError
-from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.lattice import partition
 from querymesh.optimize.search.searches import SEARCHES
@@ -26,7 +25,8 @@ def test_the_presets_are_those_of_tables_1_and_3():
     first, third = Training.preset("table-1"), Training.preset("table-3")
     assert (first.sample_rows, first.training_tuples, first.stop.iterations) == (1000, 10, 3)
     assert (first.start, first.search) == ("route-driven", "iterative-improvement")
-    assert (third.training_tuples, third.start) == (100, "content-driven")
+    assert (third.sample_rows, third.training_tuples) == (1000, 100)
+    assert third.start == "content-driven"
     assert third.search == "simulated-annealing"
     assert {(t.window, t.least_ruster) for t in (first, third)} == {(1000, 100)}
     assert {t.stop for t in (first, third)} == {Stop(iterations=3)}
@@ -59,6 +59,9 @@ def test_an_unknown_preset_lists_the_known_ones():
     [
         ({"folds": 1}, "folds must be at least 2"),
         ({"window": 0}, "window must be at least 1"),
+        ({"sample_rows": 0}, "sample_rows must be at least 1, not 0"),
+        ({"training_tuples": 0}, "training_tuples must be at least 1, not 0"),
+        ({"most_sample_rows": 0}, "most_sample_rows must be at least 1, not 0"),
         ({"least_ruster": -1}, "least_ruster must be at least 0"),
         ({"accuracy": 1.0}, "accuracy is a share between 0 and 1"),
         ({"accuracy": 0.9, "holdout": 0.0, "judge": "holdout"}, "tuples kept back"),
@@ -108,9 +111,6 @@ def test_the_defaults_are_those_that_are_documented():
     assert (training.holdout, training.folds, training.most_sample_rows) == (1 / 3, 5, 32_000)
     assert (training.window, training.least_ruster, training.tolerance) == (10_000, 0, 0.0)
     assert (training.accuracy, training.seed) == (None, 0)
-    assert Adaptation() == Adaptation(
-        budget=0.01, half_life_rows=2000, profile_rows=2000, least_gain=0.03, doubt=3.0
-    )
 
 
 def test_strategies_of_ones_own_are_used_and_named():

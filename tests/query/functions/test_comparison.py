@@ -89,6 +89,12 @@ def test_dates_and_timestamps_compare_as_moments() -> None:
     assert computed("t = u", t=zoned, u=elsewhere) == [True] * 3
 
 
+def test_a_text_beside_a_date_and_a_timestamp_is_read_as_a_moment() -> None:
+    d, t = pa.array([dt.date(2024, 1, 1)]), pa.array([dt.datetime(2024, 1, 2)], pa.timestamp("us"))
+    assert computed("'2024-01-01 12:00:00' BETWEEN d AND t", d=d, t=t) == [True]
+    assert computed("'2024-01-02 12:00:00' BETWEEN d AND t", d=d, t=t) == [False]
+
+
 def test_a_repeated_midnight_is_the_first() -> None:
     zone = "America/Sao_Paulo"  # on 17 February 2018 the clock went from 24:00 back to 23:00
     days = pa.array([dt.date(2018, 2, 18)])

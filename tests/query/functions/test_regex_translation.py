@@ -33,6 +33,7 @@ BOUNDARY = rf"(?:(?<={WORD})(?!{WORD})|(?<!{WORD})(?={WORD}))"
         ("(?i)ß", r"[\x{DF}\x{1E9E}]"),
         (r"(?i)\x73\Qs", r"[sS\x{17F}][sS\x{17F}]"),
         (r"(?i)\w\d", r"[0-9A-Za-z\x{5F}\x{17F}\x{212A}][0-9]"),
+        (r"\p{Yi}\P{Lao}[\p{Yi}\p{Nd}]", r"\p{IsYi}\P{IsLao}[\p{IsYi}\p{Nd}]"),
         (r"(?i)\pL[\pLi]\p{Nd}", r"[\x{345}\p{L}][\x{345}iI\p{L}]\p{Nd}"),
         (r"(?i)\PL[\PLi]\P{Nd}", r"[^\p{L}\x{345}][iI[^\p{L}\x{345}]]\P{Nd}"),
         ("(?i-s:a).", r"(?:[aA])[^\x{A}]"),

@@ -42,6 +42,8 @@ def condition(sql: str, **functions: object) -> str:
         "if(a > 1, b, 2) = coalesce(a, b)",
         "CAST(s AS BIGINT) = 1",
         "d > DATE '2024-01-31'",
+        "t > TIMESTAMP '2024-01-31 23:59:59'",
+        "CAST('5' AS BIGINT) = CAST(TRUE AS BIGINT)",
         "s = 'it''s \\\\ here'",
         "x < 0.5",
         "NULL",
@@ -88,6 +90,33 @@ def test_top_level_ands_are_split_however_they_nest() -> None:
     assert [to_text(c, qualified=True) for c in asked.conjuncts] == [
         "t.a = u.a", "t.b > 1", "t.c = 1", "u.d = 2", "NOT u.e",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("joins", "conditions"),
+    [
+        ("JOIN u USING (k)", ["t.k = u.k"]),
+        ("JOIN u USING (k, m)", ["t.k = u.k", "t.m = u.m"]),
+        ("JOIN u USING (k) JOIN v USING (k)", ["t.k = u.k", "t.k = v.k"]),
+        (
+            "JOIN u USING (k) JOIN w ON w.a = t.a JOIN v USING (k)",
+            ["t.k = u.k", "w.a = t.a", "t.k = v.k"],
+        ),
+    ],
+)
+def test_using_is_an_equality_with_the_first_that_has_the_column(
+    joins: str, conditions: list[str]
+) -> None:
+    asked = query(f"SELECT * FROM t {joins}")
+    assert [to_text(c, qualified=True) for c in asked.conjuncts] == conditions
+
+
+@pytest.mark.parametrize(
+    "joins", ["JOIN u USING (k) JOIN v USING (m)", "JOIN u ON t.a = u.a JOIN v USING (m)"]
+)
+def test_using_beside_several_relations_is_refused(joins: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"USING \(m\) beside several relations: write ON"):
+        query(f"SELECT * FROM t {joins}")
 
 
 def test_outputs_get_names() -> None:

@@ -24,6 +24,7 @@ def windows_of(sql: str) -> list[Window | None]:
         ("[RANGE 10 microseconds]", Window("range", 10)),
         ("[RANGE 3 min]", Window("range", 180 * SECOND)),
         ("[ROWS 100]", Window("rows", 100)),
+        ("[ROWS 100 rows]", Window("rows", 100)),
     ],
 )
 def test_windows_are_read_after_a_name_or_an_alias(written: str, window: Window) -> None:
@@ -31,6 +32,22 @@ def test_windows_are_read_after_a_name_or_an_alias(written: str, window: Window)
     assert windows_of(f"SELECT * FROM News AS n {written} WHERE n.a = 1") == [window]
     assert windows_of(f"SELECT * FROM Stock s, News n {written}") == [None, window]
     assert windows_of(f"SELECT * FROM News {written} AS n JOIN u ON n.a = u.a") == [window, None]
+
+
+@pytest.mark.parametrize(
+    ("units", "size_us"),
+    [
+        ("us microsecond microseconds", 1),
+        ("ms millisecond milliseconds", 1_000),
+        ("s sec secs second seconds", SECOND),
+        ("min minute minutes", 60 * SECOND),
+        ("h hour hours", HOUR),
+        ("d day days", 24 * HOUR),
+    ],
+)
+def test_units_of_time(units: str, size_us: int) -> None:
+    for unit in units.split():
+        assert windows_of(f"SELECT * FROM t [RANGE 3 {unit}]") == [Window("range", 3 * size_us)]
 
 
 def test_a_trailing_window_is_for_every_relation_without_its_own() -> None:
@@ -61,6 +78,7 @@ def test_brackets_elsewhere_are_not_windows() -> None:
         ("SELECT * FROM t [RANGE 5 SECONDS", "not closed", 17),
         ("SELECT * FROM t WINDOW 60 parsecs", "unknown unit", 27),
         ("SELECT * FROM t WINDOW 0", "must be positive", 24),
+        ("SELECT * FROM t [RANGE 0.4 us]", "at least a microsecond", 24),
         ("SELECT * FROM t [RANGE 1e400 SECONDS]", "write a smaller number", 24),
         ("SELECT * FROM t [RANGE 1e300 DAYS]", "write a smaller number", 24),
         ("SELECT * FROM t [ROWS 1e400]", "write a smaller number", 23),

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.arrays import Ints
-from querymesh.index.store.gather import Columns
+from querymesh.index.store.columns import Columns
 
 
 class LookupTable:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.fabric.core.token import RouteToken
-from querymesh.index.store.gather import Columns
+from querymesh.index.store.columns import Columns
 from querymesh.query.expr import Column
 
 Result = TypeVar("Result")

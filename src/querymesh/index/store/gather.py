@@ -11,21 +11,17 @@ and put where it belongs::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.arrays import Ints
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels
+from querymesh.index.store.columns import Integers, numbers_of, plain_width_bytes
 from querymesh.index.store.stored import NO_INTS
-
-Integers = npt.NDArray[Any]
 
 
 class Gather:
@@ -57,9 +53,9 @@ class Gather:
         used = [(columns[number], part) for number, part in self._parts()]
         if not used:
             return pa.array([], kind)
-        width = _plain_width_bytes(kind)
+        width = plain_width_bytes(kind)
         if width and not any(column.null_count for column, _ in used):
-            plain = [(_numbers(column, width), part) for column, part in used]
+            plain = [(numbers_of(column, width), part) for column, part in used]
             out = self._wide(plain) if width == 8 else self._narrow(plain, width)
             return pa.Array.from_buffers(kind, self._size, [None, pa.py_buffer(out)])
         taken = [
@@ -93,47 +89,3 @@ class Gather:
         back = np.empty(self._size, np.int64)
         back[self._position] = np.arange(self._size)
         return pa.array(back)
-
-
-class Columns:
-    """The columns of one batch, each at any rows, often and of few rows.
-
-    Numbers without NULL are taken by numpy, whose calls take a tenth of the time of Arrow's.
-    """
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._batch = batch
-        self._known: dict[str, tuple[pa.Array, Integers | None]] = {}
-
-    def whole(self, name: str) -> pa.Array:
-        """All of a column."""
-        return self._column(name)[0]
-
-    def take(self, name: str, rows: Integers) -> pa.Array:
-        """A column at these rows."""
-        column, numbers = self._column(name)
-        if numbers is None:
-            return column.take(pa.array(rows))
-        buffers = [None, pa.py_buffer(numbers.take(rows))]
-        return pa.Array.from_buffers(column.type, len(rows), buffers)
-
-    def _column(self, name: str) -> tuple[pa.Array, Integers | None]:
-        if name not in self._known:
-            column = self._batch.column(name)
-            width = _plain_width_bytes(column.type)
-            plain = bool(width) and not column.null_count
-            self._known[name] = column, _numbers(column, width) if plain else None
-        return self._known[name]
-
-
-@cache
-def _plain_width_bytes(kind: pa.DataType) -> int:
-    """How many bytes a value has, if they are a number's; else 0."""
-    if not pa.types.is_primitive(kind) or pa.types.is_boolean(kind):
-        return 0
-    return kind.bit_width // 8 if kind.bit_width in (8, 16, 32, 64) else 0
-
-
-def _numbers(column: pa.Array, width: int) -> Integers:
-    begin, size = column.offset * width, len(column) * width
-    return np.require(np.frombuffer(column.buffers()[1].slice(begin, size), f"i{width}"), None, "A")

@@ -15,6 +15,7 @@ of a bit-address index need no other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,8 @@ from querymesh.errors import StateError
 from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import BitIndex, build
 from querymesh.index.store.codes import combine, ints
+from querymesh.index.store.columns import Columns
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.gather import Columns
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.order_index import OrderIndex
 from querymesh.index.store.request import Pattern
@@ -39,13 +40,19 @@ _SETTLED = -(2**63)
 """The serial of a row that came in an earlier step, where others have theirs still."""
 
 
-class Partition:
-    """Rows of one stream, immutable.
+@dataclass(frozen=True)
+class Indexed:
+    """How rows of a partition are found: the hash indices there are already, by pattern; `cells`,
+    the bit-address index in whose order they lie; and `patterns`, those that may have a hash index,
+    None if any may."""
 
-    `bounds`, first and last time, and `indices` by pattern are for who knows them already. `cells`
-    is the bit-address index in whose order the rows lie, and `patterns` those that may have a hash
-    index; None if any may.
-    """
+    by_pattern: Mapping[Pattern, Access] = field(default_factory=dict)
+    cells: BitIndex | None = None
+    patterns: tuple[Pattern, ...] | None = None
+
+
+class Partition:
+    """Rows of one stream, immutable. `bounds`, first and last time, are for who knows them."""
 
     def __init__(
         self,
@@ -56,18 +63,17 @@ class Partition:
         serials: Ints | None = None,
         *,
         bounds: tuple[int, int] | None = None,
-        indices: Mapping[Pattern, Access] | None = None,
-        cells: BitIndex | None = None,
-        patterns: tuple[Pattern, ...] | None = None,
+        indexed: Indexed | None = None,
     ) -> None:
+        indexed = indexed or Indexed()
         self.rows = rows
         self.keys = tuple(map(ints, keys))
         self.orders = tuple(map(ints, orders))
         self.times = ints(times)
         self.serials = None if serials is None else ints(serials)
-        self.cells = cells
-        self.patterns = patterns
-        self._indices: dict[Pattern, Access] = dict(indices or {})
+        self.cells = indexed.cells
+        self.patterns = indexed.patterns
+        self._indices: dict[Pattern, Access] = dict(indexed.by_pattern)
         self._order_indices: dict[int, OrderIndex] = {}
         # The kernels do not look whether an array ends: a short one must not get there.
         if any(len(column) != rows.num_rows for column in self._columns()):
@@ -133,9 +139,7 @@ class Partition:
         """The same rows, which all came earlier than any row that will probe them."""
         if self.serials is None:
             return self
-        settled = self._with(
-            serials=None, indices=self._indices, cells=self.cells, patterns=self.patterns
-        )
+        settled = self._with(None, Indexed(self._indices, self.cells, self.patterns))
         settled._order_indices.update(self._order_indices)
         return settled
 
@@ -164,7 +168,7 @@ class Partition:
 
     def indexed_by(self, cells: BitIndex) -> Partition:
         """The same rows, which lie in the order of this index; others are left behind."""
-        return self._with(serials=self.serials, cells=cells)
+        return self._with(self.serials, Indexed(cells=cells))
 
     def with_patterns(self, patterns: tuple[Pattern, ...] | None) -> Partition:
         """The same rows, with hash indices of these access patterns only; None for any."""
@@ -175,16 +179,9 @@ class Partition:
             for pattern, index in self._indices.items()
             if patterns is None or pattern in patterns
         }
-        return self._with(serials=self.serials, indices=allowed, patterns=patterns)
+        return self._with(self.serials, Indexed(allowed, patterns=patterns))
 
-    def _with(
-        self,
-        *,
-        serials: Ints | None,
-        indices: Mapping[Pattern, Access] | None = None,
-        cells: BitIndex | None = None,
-        patterns: tuple[Pattern, ...] | None = None,
-    ) -> Partition:
+    def _with(self, serials: Ints | None, indexed: Indexed) -> Partition:
         """The same rows with other indices, or none."""
         return Partition(
             self.rows,
@@ -193,9 +190,7 @@ class Partition:
             self.times,
             serials,
             bounds=(self.first, self.last),
-            indices=indices,
-            cells=cells,
-            patterns=patterns,
+            indexed=indexed,
         )
 
     @property
@@ -223,7 +218,7 @@ class Partition:
             [order[part] for order in self.orders],
             self.times[part],
             None if self.serials is None else self.serials[part],
-            patterns=self.patterns,
+            indexed=Indexed(patterns=self.patterns),
         )
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Partition:
@@ -249,7 +244,7 @@ class Partition:
             self.times[chosen],
             None if self.serials is None else self.serials[chosen],
             bounds=bounds,
-            patterns=self.patterns,
+            indexed=Indexed(patterns=self.patterns),
         )
 
 

@@ -92,6 +92,8 @@ _REFUSED = {
 _REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:P?<\w+>|([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)]))")
 _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
+_CATEGORY = re.compile("[CLMNPSZ][a-z]?")
+"""A property by a general category, as Lu; every other is a script, which Java wants marked."""
 _NUMBER = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|([0-7]{1,3}))")
 _CLASS_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 
@@ -243,7 +245,7 @@ class _Translation:
             negated = (named[1] == "P") != bool(named[2])
             if name == "Any":
                 return ([], r"[^\x{0}-\x{10FFFF}]") if negated else ([(0, _END)], "")
-            script = "Is" if len(name) > 2 else ""
+            script = "" if _CATEGORY.fullmatch(name) else "Is"
             cases = _other_cases(rf"\p{{{name}}}") if self.flags[-1].any_case else []
             if not negated:
                 return cases, rf"\p{{{script}{name}}}"

@@ -31,8 +31,8 @@ class Function:
 
     `arrow` gets at least one array; other arguments may be scalars. `spark` gets the arguments as
     Spark SQL. `takes` completes the sentence "... takes ..." in an error. `aligns` lets a string
-    literal beside a date or timestamp be read as one. `pattern` functions have a literal second
-    argument: `check` rejects a bad one, `java` rewrites it for Spark.
+    literal beside a date or timestamp be read as one. A function with `check` has a literal
+    pattern as its second argument: `check` rejects a bad one, `java` rewrites it for Spark.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Function:
     arrow: Callable[..., Datum]
     spark: Callable[..., str]
     aligns: bool = False
-    pattern: bool = False
     check: Callable[[str], None] | None = None
     java: Callable[[str], str] | None = None
 

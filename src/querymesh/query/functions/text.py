@@ -150,7 +150,6 @@ TEXT = (
         _to_boolean,
         like.like,
         template("({0} LIKE {1})"),
-        pattern=True,
         check=like.check,
     ),
     Function(
@@ -160,7 +159,6 @@ TEXT = (
         _to_boolean,
         ilike,
         template("({0} ILIKE {1})"),
-        pattern=True,
         check=like.check,
     ),
     Function(
@@ -170,7 +168,6 @@ TEXT = (
         _to_boolean,
         rlike,
         template("({0} RLIKE {1})"),
-        pattern=True,
         check=regex.check,
         java=regex.to_java,
     ),

@@ -224,7 +224,7 @@ class Converter:
             raise QueryError(
                 f"{as_written(node)}: {name} takes {wanted} arguments, not {len(args)}"
             )
-        if function.pattern and function.check is not None:
+        if function.check is not None:
             pattern = args[1]
             if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
                 raise QueryError(

@@ -180,12 +180,7 @@ def _using(
 
 
 def _is_star(select: exp.Select) -> bool:
-    expressions = select.expressions
-    return (
-        len(expressions) == 1
-        and isinstance(expressions[0], exp.Star)
-        and not any(expressions[0].args.values())
-    )
+    return len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
 
 
 def _outputs(select: exp.Select, converter: GroupConverter) -> list[Output]:

@@ -1,4 +1,4 @@
-"""What Eddies have learned as text: `metrics(out).router.explain()`."""
+"""What Eddies have learned as text: `qm.inspect(out).router.explain()`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _SHOWN_CHANGES = 12
 
 
 def indices_text(tuning: IndexLoop) -> str:
-    """What `metrics(out).indexing.explain()` prints."""
+    """What `qm.inspect(out).indexing.explain()` prints."""
     names = tuning.attribute_names
     rows = []
     for alias, use in tuning.streams.items():

@@ -25,7 +25,7 @@ from querymesh.index.store.bit_index import BitIndex
 from querymesh.index.store.codes import combine, equality_codes, order_codes
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
-from querymesh.index.store.partition import Partition
+from querymesh.index.store.partition import Indexed, Partition
 from querymesh.index.store.request import Pattern
 from querymesh.optimize.routes.index_ties import access_patterns
 from querymesh.query.expr import Column
@@ -112,9 +112,11 @@ class BlockLayout:
             orders,
             times,
             bounds=(int(meta["first"]), int(meta["last"])),
-            indices=indices,
-            cells=_cells(meta["cells"], arrays) if "cells" in meta else None,
-            patterns=None if patterns is None else tuple(map(tuple, patterns)),
+            indexed=Indexed(
+                indices,
+                _cells(meta["cells"], arrays) if "cells" in meta else None,
+                None if patterns is None else tuple(map(tuple, patterns)),
+            ),
         )
 
     def _order_names(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
