@@ -4,6 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
+# Spark's Python workers, and the drivers that tests start, are new processes: without bytecode on
+# disk each of them compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast soak lint bench clean help
 
 help:  ## list the targets
@@ -23,8 +27,8 @@ soak: $(VENV)/.for-test  ## the longer form of the joins' tests: SOAK times as m
 	  $$(grep -rl --include='test_*.py' QUERYMESH_SOAK tests lab/tests)
 
 lint: $(VENV)/.for-test  ## style, types and import contracts
-	$(BIN)/ruff check src lab tests conftest.py
-	$(BIN)/ruff format --check src lab tests conftest.py
+	$(BIN)/ruff check src lab tests tools examples conftest.py
+	$(BIN)/ruff format --check src lab tests tools examples conftest.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

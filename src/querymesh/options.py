@@ -20,6 +20,17 @@ def check_name(what: str, name: object, known: Collection[str]) -> None:
         raise OptionError(f"unknown {what} {name!r}: {did_you_mean(str(name), known)}")
 
 
+def check_short_name(what: str, name: object, known: Collection[str], classes: str) -> None:
+    """Refuse what is no name of an option that is also one of some classes, such as a policy;
+    `classes` says how such a one is written."""
+    if not isinstance(name, str):
+        raise OptionError(
+            f"{what} is a name or one of querymesh.{classes.split('.')[0]}, not "
+            f"{type(name).__name__}: write {what}={min(known)!r} or {what}=querymesh.{classes}"
+        )
+    check_name(what, name, known)
+
+
 def check_kind(what: str, value: object, kind: type) -> None:
     """Refuse a value that is no instance of a class of ours."""
     if not isinstance(value, kind):

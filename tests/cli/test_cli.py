@@ -253,7 +253,7 @@ def test_wrong_weights_are_one_message(
 def test_weights_of_another_policy_are_one_message(
     spark: SparkSession, streams: list[str | Path]
 ) -> None:
-    fails(invoke(*streams, "--weights", "0.4,0.6"), 1, "weights= is of policy 'chart'")
+    fails(invoke(*streams, "--weights", "0.4,0.6"), 1, "--weights is of policy chart")
 
 
 def test_doctor_ends_well_when_all_is_well(spark: SparkSession) -> None:

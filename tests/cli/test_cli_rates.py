@@ -42,7 +42,7 @@ def run(folder: Path, *words: str | Path):
         (("--goal", "fastest"), "a goal is 'most by 60s', 'first 1000' or 'last', not 'fastest'"),
         (("--goal", "first 0"), "the first 0.0 results: write a number above 0"),
         (("--goal", "first 5000"), "the first 5000 results are not reached"),
-        (("--goal", "last", "--policy", "mesh"), "goal= says what policy 'rate' plans for"),
+        (("--goal", "last", "--policy", "mesh"), "--goal is of policy rate"),
         (("--engine", "native", "--index", "amri"), "leave out index="),
     ],
     ids=str,
@@ -92,7 +92,7 @@ def test_a_run_writes_what_it_planned_as_a_page(
 
 def test_a_page_is_of_plans_by_rates_or_charts_only(spark: SparkSession, folder: Path) -> None:
     page = folder / "no" / "plan.html"
-    for policy in ("mesh", "eddy", "auto"):
+    for policy in ("mesh", "eddy", "single"):
         refused = run(folder, "--policy", policy, "--html", page)
         fails(refused, 2, "give --policy rate or", "explain --html")
     assert not (folder / "out.parquet").exists()

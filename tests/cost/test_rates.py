@@ -128,6 +128,11 @@ def test_a_processing_rate_is_the_inverse_of_a_cost():
         cost_at("selection", -1)
 
 
+def test_what_is_not_said_of_a_join_takes_no_time():
+    for algorithm in ("nested loops", "symmetric hash"):
+        assert JoinCosts(algorithm).work_s(10, 20, 200) == 0
+
+
 def test_the_work_of_a_join_is_that_of_its_rows_and_pairs():
     assert HASH.work_s(10, 20, 200) == pytest.approx(30 * 0.006)
     assert LOOPS.work_s(10, 20, 200) == pytest.approx(30 * 0.001 + 200 * 0.0005)

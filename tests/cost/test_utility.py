@@ -39,6 +39,13 @@ def test_section_3_2_rates_and_memory_of_both_plans():
     assert capped_costs(P2, FIGURE_2) == (2.5, 575.0)
 
 
+def test_section_3_2_memory_is_what_a_window_brings_and_leaves():
+    known = Statistics({"s": 500.0}, {"o1": 0.5, "o2": 0.1}, window_s=3.0)
+    assert capped_costs(P1, known) == (5.0, 3 * 775.0)
+    grouped = Select(Source("s"), ("o1", "o2"), 1 / 100)
+    assert capped_costs(Project(grouped, 1 / 2), known) == (2.0, 3 * (500 + 25 + 25))
+
+
 @pytest.mark.parametrize(
     ("weights", "utils", "better"),
     [(Weights(0.1, 0.9), (697.52, 517.54), P2), (Weights(20_000, 2), (5550, 9150), P1)],

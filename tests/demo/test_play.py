@@ -17,9 +17,7 @@ from querymesh.demo.play import play
 def test_the_demo_streams_compares_and_writes_its_page(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        stream, "run", partial(qm.run, training=qm.policies.Training(sample_rows=500))
-    )
+    monkeypatch.setattr(stream, "run", partial(qm.run, policy=qm.policies.Mesh(sample_rows=500)))
     monkeypatch.setattr(stream, "ROWS_PER_BATCH", 1000)
     monkeypatch.setattr(stream, "AFTER_SWITCH", 2)
     monkeypatch.setattr(stream, "MOST_SECONDS", 15)

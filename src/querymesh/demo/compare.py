@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import BooleanType
 
 from querymesh.demo import market
 from querymesh.demo.predicates import ROW_TESTS, RowTest
@@ -154,13 +156,6 @@ def _udf(test: RowTest, counter: Any, pinned: bool) -> Any:
         counter.add(len(values))
         return pa.array([test(value) for value in values.to_pylist()], pa.bool_())
 
-    def row_by_row(value: str) -> bool:
-        counter.add(1)
-        return test(value)
-
-    made: Any = (
-        F.arrow_udf(answer, "boolean")
-        if hasattr(F, "arrow_udf")  # since Spark 4.1
-        else F.udf(row_by_row, "boolean", useArrow=True)
-    )
+    by_hints: Any = arrow_udf  # whose types ask for a kind of function that hints tell
+    made = by_hints(answer, BooleanType())
     return made.asNondeterministic() if pinned else made

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from querymesh.errors import OptionError
-from querymesh.options import check_name
+from querymesh.options import check_short_name
 from querymesh.policies.policy import Policy
 
 POLICIES: Mapping[str, str] = {
@@ -23,12 +22,7 @@ def policy_of(given: str | Policy) -> Policy:
     """The policy that was asked for, by name with its defaults or as it is."""
     if isinstance(given, Policy):
         return given
-    if not isinstance(given, str):
-        raise OptionError(
-            f"policy is a name or one of querymesh.policies, not {type(given).__name__}: write "
-            "policy='mesh' or policy=querymesh.policies.Mesh(sample_rows=5000)"
-        )
-    check_name("policy", given, POLICIES)
+    check_short_name("policy", given, POLICIES, "policies.Mesh(sample_rows=5000)")
     made = load_class(POLICIES[given])()
     assert isinstance(made, Policy)
     return made

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from querymesh.cost.plan_tree import JoinShape
 from querymesh.errors import UnsupportedError
 from querymesh.explained import Explained
 from querymesh.fabric.core.metrics import Metrics
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from querymesh.runtime.loops.learner import Learner
     from querymesh.runtime.loops.plan_loop import PlanLoop
     from querymesh.runtime.loops.router_loop import RouterLoop
-
-JoinTree = str | tuple[Any, Any]
-"""A tree of binary joins by its aliases: an alias is a leaf, a pair joins what its halves give."""
 
 
 class Run(Explained):
@@ -58,7 +56,7 @@ class Run(Explained):
         self.views = dict(views)
         self.cube = cube
         self.rates = dict(rates or {})
-        self.tree: JoinTree | None = None
+        self.tree: JoinShape | None = None
         self.learners: dict[str, Learner] = {}
         self.router_loops: dict[str, RouterLoop] = {}
         self.planner: PlanLoop | None = None

@@ -96,6 +96,7 @@ def _types_of(groups: DataFrame) -> Types:
     def type_of(column: Column) -> pa.DataType:
         fields = groups.schema if column.relation is None else groups.schema[column.relation]
         struct = fields if isinstance(fields, StructType) else fields.dataType
+        assert isinstance(struct, StructType), "a group of an alias is a struct of its columns"
         only = StructType([struct[column.name]])
         return to_arrow_schema(only, timezone=zone).field(0).type
 

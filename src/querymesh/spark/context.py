@@ -69,7 +69,8 @@ def pool(session: SparkSession, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(POOL, before)
+        # None takes the property away again, which PySpark's hints do not know.
+        context.setLocalProperty(POOL, before)  # type: ignore[arg-type]
 
 
 class SentTables:

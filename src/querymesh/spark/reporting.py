@@ -24,7 +24,7 @@ _kept: list[ReportReceiver] = []
 """Receivers of streams: a stream outlives the DataFrame it was started from."""
 
 
-class _Reports(AccumulatorParam[Any]):  # type: ignore[misc]
+class _Reports(AccumulatorParam[Any]):
     """Merges reports in tasks and hands them to the run's receiver on the driver."""
 
     def __init__(self, run: str) -> None:

@@ -44,7 +44,8 @@ class Results(Sequence[DataFrame]):
         self._each = [_part(self.together, number) for number in range(queries)]
         if not together.isStreaming:
             for part in self._each:
-                part._querymesh_results = self  # while a part is there, so is what it is part of
+                # While a part is there, so is what it is part of.
+                part._querymesh_results = self  # type: ignore[attr-defined]
             weakref.finalize(self, _let_go, self.together).atexit = False
 
     @overload

@@ -71,6 +71,27 @@ def test_a_search_finds_kinds_that_the_running_mesh_does_not_tell_apart():
     assert finding.comparison.pays(doubt=3.0, least_gain=0.03)
 
 
+def test_the_error_of_a_saving_is_that_of_a_mean():
+    """The running order is the opposite of the only one that suits both halves."""
+    mesh = trained(np.array([[0.1, 0.5, 0.9]]), policy="single")
+    recent = tuples(np.random.default_rng(1), 60, np.array([[0.95, 0.5, 0.05]]))
+    compared = consider(mesh, recent, OVERHEADS, Training())
+    saved = recent.realized_us((1, 2, 3)) - recent.realized_us((3, 2, 1))
+    assert compared.saving_us == pytest.approx(saved.mean())
+    assert compared.error_us == pytest.approx(np.std(saved, ddof=1) / np.sqrt(60))
+    assert compared.running_us == pytest.approx(recent.realized_us((1, 2, 3)).mean())
+    two = recent.take(np.array([0, 1]))
+    assert better_mesh(mesh, two, OVERHEADS, Training()).comparison.error_us == np.inf
+
+
+def test_policy_single_gives_a_running_mesh_one_order():
+    mesh = trained(OPPOSITE)
+    assert not mesh.is_single
+    recent = tuples(np.random.default_rng(1), 300, OPPOSITE)
+    assert better_mesh(mesh, recent, OVERHEADS, Training(), "single").mesh.is_single
+    assert consider(mesh, recent, OVERHEADS, Training(), "single").saving_us < 0
+
+
 def test_without_a_holdout_a_third_judges():
     recent = tuples(np.random.default_rng(1), 150, SWAPPED)
     finding = better_mesh(trained(OPPOSITE), recent, OVERHEADS, Training(holdout=0.0))
@@ -232,6 +253,12 @@ def test_noisy_timings_do_not_flap_but_a_dearer_operator_is_moved():
 def test_impossible_adaptations_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Adaptation(**options)
+
+
+def test_the_defaults_are_those_that_are_documented():
+    assert Adaptation() == Adaptation(
+        budget=0.01, half_life_rows=2000, profile_rows=2000, least_gain=0.03, doubt=3.0
+    )
 
 
 def test_the_bounds_of_an_adaptation_are_allowed():

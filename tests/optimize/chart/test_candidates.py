@@ -178,6 +178,9 @@ def test_two_streams_have_nothing_to_exchange():
 def test_points_are_spread_evenly():
     points = spread_points([0.0, 10.0], [1.0, 30.0], 256)
     assert points[0].tolist() == [0.5, 20.0]
+    golden = (1 + 5**0.5) / 2
+    line = spread_points([0.0], [1.0], 3)[:, 0]
+    assert line == pytest.approx([0.5, (0.5 + 1 / golden) % 1, (0.5 + 2 / golden) % 1])
     counts, *_ = np.histogram2d(*points.T, bins=4, range=[[0, 1], [10, 30]])
     assert counts.min() >= 12
 

@@ -79,6 +79,11 @@ def test_a_chart_of_many_plans_has_the_number_of_each(best):
     assert chart.memory_bytes == 2 * (1 if best < 256 else 2 if best < 65_536 else 8)
 
 
+def test_a_chart_is_dense_if_all_its_regions_may_be_held():
+    assert isinstance(regular_chart(box(2), smooth_costing(0), 5, most_regions=25), DenseChart)
+    assert isinstance(regular_chart(box(2), smooth_costing(0), 5, most_regions=24), SparseChart)
+
+
 def test_a_region_held_is_not_costed_again_and_one_forgotten_is():
     chart = regular_chart(box(1), smooth_costing(0, dimensions=1), k=10, most_regions=2)
     for x in (0.05, 0.15, 0.05, 0.25, 0.05):

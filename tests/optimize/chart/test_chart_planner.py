@@ -255,6 +255,7 @@ def test_rates_beyond_the_chart_are_counted_and_the_chart_is_built_for_them():
     assert "built for the rates of the last rounds" in planner.explain()
     run_of(planner, world, 30, a=10, b=20, c=5)
     assert planner.built == 3, "rates so low that one region holds them all"
+    assert planner.rounds.rebuilt == 2
     assert planner.chart.dimensions[0].high < 200
 
 
@@ -268,6 +269,7 @@ def test_a_join_selectivity_that_turns_out_off_builds_the_chart_again():
     decisions = [d for d in run_of(planner, world, 15, a=100, b=100, c=100) if d]
     assert planner.rounds.chosen.order == ("a", "c", "b")
     assert any("between a and" in d.reason for d in decisions)
+    assert planner.built == 1 + planner.rounds.rebuilt
     assert 1 <= planner.rounds.rebuilt <= 12
 
 
@@ -301,8 +303,20 @@ def test_what_rounds_say_of_results_is_added_up():
 def test_a_stream_that_a_round_does_not_mention_has_sent_nothing():
     join = join_of()
     planner, world = ChartPlanner(join), World(join, ALL)
-    planner.observe(world.round(a=100, b=50))
+    planner.observe(world.round(seconds=2.0, a=100, b=50))
     assert [planner.rates[alias] for alias in "abc"] == [100, 50, 0]
+
+
+def test_one_slow_stream_is_no_reason_to_build_a_chart_again():
+    join = join_of()
+    planner, world = ChartPlanner(join, Charting(patience=3, rounds=1)), World(join, ALL)
+    run_of(planner, world, 2, a=100, b=100, c=100)
+    run_of(planner, world, 8, a=100, b=100, c=1)
+    assert planner.built == 1
+    run_of(planner, world, 3, a=1, b=1, c=1)
+    assert planner.built == 1
+    run_of(planner, world, 1, a=1, b=1, c=1)
+    assert planner.built == 2
 
 
 def test_after_a_chart_was_built_again_rates_beyond_it_have_the_same_patience():

@@ -72,6 +72,14 @@ def test_the_points_at_which_plans_were_costed_are_counted_once_each():
     assert chart.costed == len(asked) == len(set(asked))
 
 
+def test_a_centroid_is_the_middle_of_its_region():
+    chart = AdaptiveChart(box(2), smooth_costing(0, plans=1), coarsest=2)
+    middles = {tuple(chart.centroid(chart.look_up(x))) for x in random_points(box(2), 50)}
+    assert middles == {(x, y) for x in (0.25, 0.75) for y in (0.5, 1.5)}
+    whole = AdaptiveChart(box(2), smooth_costing(0), finest=1)
+    assert whole.centroid(whole.look_up([0.1, 0.1])).tolist() == [0.5, 1]
+
+
 def test_one_plan_needs_only_the_coarsest_regions():
     chart = AdaptiveChart(box(3), smooth_costing(0, plans=1, dimensions=3), coarsest=4)
     assert chart.regions == 64

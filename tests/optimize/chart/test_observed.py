@@ -40,6 +40,20 @@ def test_a_round_in_which_nobody_asked_tells_nothing():
     assert (pair.found, pair.pairs, pair.asked, pair.seconds) == (8, 100, 10, 0.2)
 
 
+def test_probes_that_took_no_time_say_nothing_of_how_fast_they_are():
+    pair = pair_of()
+    pair.see(found=8, pairs=100, asked=10, seconds=0.0)
+    assert pair.tpr is None
+
+
+def test_values_of_join_attributes_are_those_that_were_shown():
+    observed = Observed([AB], 0.25, DECAY)
+    keys = {("a", 0): np.arange(10), ("b", 0): np.arange(100, 120)}
+    observed.see(Round(1, 1.0, 0.1, {}, {}, {}, {}, {}, keys=keys))
+    assert observed.estimate_anew() == [("a", "b")]
+    assert observed.pairs["a", "b"].estimate == pytest.approx(1 / (10 * 20))
+
+
 def test_of_a_pair_that_was_not_seen_there_is_no_estimate():
     pair = pair_of()
     assert not pair.estimate_anew({})

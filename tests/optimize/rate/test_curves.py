@@ -10,7 +10,7 @@ from querymesh.cost.plan_tree import Join, Project, Select, Source, sources_of
 from querymesh.cost.rates import JoinCosts, join_rate
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.cardinality import expected_total
-from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until
+from querymesh.optimize.rate.curves import Curve, crossings, predicted, predicted_until, settled_s
 from querymesh.optimize.rate.goals import Last, achieved
 from querymesh.optimize.rate.join_plans import plans
 from rate_cases import random_query
@@ -264,9 +264,11 @@ def test_curves_are_compared_as_far_as_both_are_known():
     early = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 60, 80]), False)
     late = Curve(np.array([0.0, 12.0]), np.array([0.0, 60.0]), False)
     assert crossings(early, late) == [], "early is ahead up to 12 s"
+    longer = Curve(np.array([0.0, 5.0, 16.0]), np.array([0.0, 25.0, 80.0]), False)
+    assert crossings(early, longer) == [(pytest.approx(40 / 3), pytest.approx(200 / 3))]
     # Both end: the shorter one makes nothing more, and is overtaken after its end.
-    early = Curve(np.array([0.0, 10.0]), np.array([0.0, 60.0]), True)
-    late = Curve(np.array([0.0, 20.0]), np.array([0.0, 80.0]), True)
+    early = Curve(np.array([0.0, 5.0, 10.0]), np.array([0.0, 30.0, 60.0]), True)
+    late = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 40.0, 80.0]), True)
     assert crossings(early, late) == [(pytest.approx(15), pytest.approx(60))]
     assert crossings(late, early) == crossings(early, late)
     # One of them goes on: what it will make later is not known.
@@ -297,6 +299,14 @@ def test_work_that_grows_until_it_is_too_much_is_late_from_then_on():
     # Until 10 s half of the time was idle; after 20 s, 15 s of work are done, of 20.
     assert curve.outputs(20) == pytest.approx(0.1 * 15 / 0.001, rel=CLOSE)
     assert curve.outputs(40) == pytest.approx(0.1 * 35 / 0.001, rel=CLOSE)
+
+
+def test_all_is_settled_when_the_last_row_has_come_and_all_work_is_done_in_turn():
+    left = Select(Source("A", 10, 100), 0.5, cost_s=0.02)
+    tree = Project(Join(left, Source("B", 10, 300), 0.1, JoinCosts(hash_s=0.01)), cost_s=0.001)
+    work_s = 100 * 0.02 + (50 + 300) * 0.01 + 0.1 * 50 * 300 * 0.001
+    assert settled_s(tree) == pytest.approx(30 + work_s)
+    assert settled_s(Join(left, Source("C", 10))) == math.inf
 
 
 def test_what_a_curve_does_not_know_is_an_error():

@@ -326,8 +326,14 @@ def test_what_is_needed_is_there_within_a_hundredth_of_a_second():
 
 
 def test_nothing_is_needed_for_no_results():
-    for need in needs(Join(Source("A", 10), Source("B", 20), 0.1), 0):
-        assert (need.rows, need.time_s) == (0, 0)
+    for size in (float("inf"), 100):
+        for need in needs(Join(Source("A", 10, size), Source("B", 20, size), 0.1), 0):
+            assert (need.rows, need.time_s) == (0, 0)
+
+
+def test_what_a_window_never_lets_meet_is_never_there():
+    tree = Join(Source("A", 10, 50, window_s=0), Source("B", 20, 50, window_s=0), 0.1)
+    assert time_estimate(tree, 10)[0] == float("inf")
 
 
 def test_a_goal_is_written_and_read():

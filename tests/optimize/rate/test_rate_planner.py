@@ -3,7 +3,7 @@
 import math
 import random
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pyarrow as pa
 import pytest
@@ -20,7 +20,12 @@ from querymesh.optimize.planning.planner import PairStats, Round
 from querymesh.optimize.rate.cardinality import expected_total
 from querymesh.optimize.rate.goals import First, Last, MostBy, choose
 from querymesh.optimize.rate.join_plans import Space, plan_of, plans
-from querymesh.optimize.rate.observed_rates import LEAST_RATE, RateStatistics, linked_pairs
+from querymesh.optimize.rate.observed_rates import (
+    AT_ONCE_S,
+    LEAST_RATE,
+    RateStatistics,
+    linked_pairs,
+)
 from querymesh.optimize.rate.probe_orders import tree_orders
 from querymesh.optimize.rate.rate_planner import (
     RatePlanner,
@@ -372,6 +377,36 @@ def test_storing_a_tuple_is_paid_before_the_joins_or_by_each_of_them():
     assert in_trees.costs.hash_s == pytest.approx(storing_s)
 
 
+def test_what_is_stored_in_a_static_table_is_its_size():
+    statistics = RateStatistics(join_of("a.k = b.k AND t.x = b.x", "ab", "t"))
+    shown = round_of(0, {"a": 100, "b": 100}, {("a", "b"): 0.05})
+    shown.met["b", "t"] = PairStats(100, 1, 700.0, 1e-3)
+    statistics.observe(shown)
+    table = statistics.query()[0].streams[-1]
+    assert (table.name, table.size, table.end_s) == ("t", 700, pytest.approx(AT_ONCE_S))
+    assert statistics.table_rows == {"t": 700}
+
+
+def test_a_stream_has_a_row_at_least_and_passes_no_more_than_came():
+    statistics = RateStatistics(join_of(CHAIN), {"a": 0, "b": 1, "c": 7})
+    shown = round_of(0, {"a": 10, "b": 10, "c": 10}, EVEN)
+    statistics.observe(replace(shown, passed={"a": 20, "b": 5, "c": 10}))
+    query, _ = statistics.query()
+    assert [stream.size for stream in query.streams] == [1, 1, 7]
+    assert [step.selectivity for step in query.steps] == [1, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds", "probe_s"), [(1, 0.5, 0.5), (0, 0.5, 0.0), (5, 0.0, 0.0)]
+)
+def test_a_probe_is_timed_if_a_row_asked_and_it_took_time(asked, seconds, probe_s):
+    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
+    shown = round_of(0, {"a": 10, "b": 10}, {})
+    shown.met["a", "b"] = PairStats(asked, 0, 20.0, seconds)
+    statistics.observe(shown)
+    assert statistics.query()[0].costs.probe_s == probe_s
+
+
 def test_more_matches_than_pairs_are_all_pairs():
     statistics = RateStatistics(join_of("a.k = b.k", "ab"))
     shown = round_of(0, {"a": 100, "b": 200}, {})
@@ -398,6 +433,10 @@ def test_many_streams_are_planned_by_the_heuristics():
     )
     found = chosen_for(query, MostBy(60), Space(placing="pushed"))
     assert (found.among, found.way) == (10395, "least work")
+    linked = tuple(JoinPredicate(*pair, 0.01) for pair in pairwise(names))
+    chain = RateQuery(query.streams, linked, query.steps, JoinCosts(probe_s=0.1))
+    found = chosen_for(chain, First(100), Space(placing="pushed"))
+    assert (found.among, found.way) == (132, "local time")
     late = RateQuery(query.streams, query.predicates, query.steps, JoinCosts(probe_s=0.1))
     assert chosen_for(late, MostBy(60), Space(placing="pushed")).way == "local rate"
     assert chosen_for(late, First(100), Space(placing="pushed")).way == "local rate"

@@ -1,9 +1,10 @@
 import pytest
 
-from querymesh.cost.plan_tree import Source
+from querymesh.cost.plan_tree import Project, Select, Source
 from querymesh.errors import QueryError
 from querymesh.optimize.rate.stream_query import (
     JoinPredicate,
+    Projection,
     RateQuery,
     Selection,
     with_assumed_rates,
@@ -45,6 +46,12 @@ def test_if_no_rate_is_known_all_are_one():
 def test_what_has_no_meaning_is_refused_when_it_is_built(build):
     with pytest.raises(QueryError):
         build()
+
+
+def test_steps_are_free_if_nothing_else_is_said_and_stand_on_top_of_a_plan():
+    assert Selection("A", 0.5).above(A) == Select(A, 0.5, 0.0, "σ")
+    assert Projection("A").above(A) == Project(A, 0.0, "π")
+    assert Projection(cost_s=0.1, name="π2").above(A) == Project(A, 0.1, "π2")
 
 
 def test_an_unknown_stream_is_named():

@@ -232,6 +232,12 @@ def test_no_smaller_number_of_shards_has_less_in_each(problem, most):
     assert loads[cube.shards] == pytest.approx(min(loads.values()))
 
 
+def test_a_dimension_whose_owners_another_has_too_is_never_cut_even_where_that_is_free():
+    owned_by_one, owned_by_both = Dimension("x", frozenset("a")), Dimension("y", frozenset("ab"))
+    cube = choose_shares([owned_by_one, owned_by_both], {"a": 1.0, "b": 0.0}, 4)
+    assert cube.shares == (1, 4)
+
+
 def test_a_prime_number_of_shards_is_taken_as_it_is_and_a_better_one_is_offered():
     dimensions, rates = [rows_of("a"), rows_of("b")], {"a": 1.0, "b": 1.0}
     assert choose_shares(dimensions, rates, 7).expected_load(rates) == pytest.approx(4 / 7)

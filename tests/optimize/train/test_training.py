@@ -7,7 +7,6 @@ import pytest
 from profiles import profile_of, three_classes
 from querymesh.cost.route_time import Overheads
 from querymesh.errors import OptionError, QueryMeshError, TrainingError
-from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.search.iterative_improvement import iterative_improvement
 from querymesh.optimize.search.lattice import partition
 from querymesh.optimize.search.searches import SEARCHES
@@ -112,9 +111,6 @@ def test_the_defaults_are_those_that_are_documented():
     assert (training.holdout, training.folds, training.most_sample_rows) == (1 / 3, 5, 32_000)
     assert (training.window, training.least_ruster, training.tolerance) == (10_000, 0, 0.0)
     assert (training.accuracy, training.seed) == (None, 0)
-    assert Adaptation() == Adaptation(
-        budget=0.01, half_life_rows=2000, profile_rows=2000, least_gain=0.03, doubt=3.0
-    )
 
 
 def test_strategies_of_ones_own_are_used_and_named():

@@ -198,6 +198,23 @@ def test_an_unknown_after_offers_the_nearest_name() -> None:
         )
 
 
+def test_after_may_name_a_predicate_as_it_is_shown_whatever_its_case() -> None:
+    found = bound(
+        "SELECT symbol FROM Stock WHERE guarded(data) AND f(data)",
+        {"f": yes("Bullish"), "guarded": yes("guarded", ["bullISH"])},
+    )
+    assert [op.name for op in found.operators] == ["guarded", "Bullish"]
+    assert found.operators[0].after == {2}
+
+
+def test_a_look_up_stands_where_its_first_key_is_written() -> None:
+    found = bound(
+        "SELECT price FROM Stock s, News n "
+        "WHERE n.sector = s.sector AND s.price > 5 AND n.kind = s.symbol"
+    )
+    assert [op.name for op in found.operators] == ["n", "s.price > 5"]
+
+
 def test_a_circle_of_after_is_shown() -> None:
     with pytest.raises(QueryError, match="a -> c -> b -> a"):
         bound(

@@ -67,7 +67,9 @@ def test_a_look_up_is_shared_where_table_keys_and_rows_are_the_same() -> None:
     assert list(served(found).values()) == [0b00011, 0b00100, 0b01000, 0b10000]
     lookups = [op for op in found.operators if isinstance(op, Lookup)]
     assert [op.relation for op in lookups] == ["n", "n_2", "n_3", "m"]
-    assert [relation.alias for relation in found.query.relations] == ["s", "n", "n_2", "n_3", "m"]
+    assert [(relation.name, relation.alias) for relation in found.query.relations] == [
+        ("s", "s"), ("n", "n"), ("n", "n_2"), ("n", "n_3"), ("m", "m"),
+    ]  # fmt: skip
     assert found.static_filters["n"] != found.static_filters["n_2"]
     assert found.static_filters["m"] == ()
     assert found.schemas["n_2"] == SCHEMAS["n"]

@@ -33,6 +33,8 @@ FUNCTIONS = {
     "guarded": predicate(lambda *args: args[0], name="guarded", after=["guard"]),
     "lost": predicate(lambda *args: args[0], name="lost", after=["gaurd"]),
     "late": predicate(lambda *args: args[0], name="late", after=["a.x>3 AND 1<a.y"]),
+    "g": predicate(lambda *args: args[0], name="Shown"),
+    "trusting": predicate(lambda *args: args[0], name="trusting", after=["SHOWN"]),
     "vague": predicate(lambda *args: args[0], name="vague", after=["x > 3"]),
 }
 STREAMS = "A a [RANGE 5 SECONDS], B b [RANGE 2 SECONDS]"
@@ -167,7 +169,14 @@ def test_between_stays_whole_elsewhere(condition: str) -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["a.k < b.k", "a.x <> b.x", "a.x + b.x > 3", "a.x = b.x OR a.k = b.k", "guard(a.x, b.x)"],
+    [
+        "a.k < b.k",
+        "a.x <> b.x",
+        "a.x + b.x > 3",
+        "a.x = b.x OR a.k = b.k",
+        "guard(a.x, b.x)",
+        "a.d = b.ts",
+    ],
 )
 def test_what_no_index_finds_is_a_condition_after_the_probe(condition: str) -> None:
     join = bound(STREAMS, condition)
@@ -305,6 +314,11 @@ def test_after_holds_among_the_conditions_of_one_stream_and_after_them() -> None
 def test_after_cannot_wait_for_another_stream(where: str) -> None:
     with pytest.raises(UnsupportedError, match=r"(guarded|lost) is to come after '\w+'.* b\b"):
         bound(STREAMS, f"a.x = b.x AND {where}")
+
+
+def test_after_finds_a_predicate_as_it_is_shown_whatever_its_case() -> None:
+    join = bound(STREAMS, "a.k = b.k AND trusting(a.k) AND g(a.k)")
+    assert view(join, "a")[:2] == [("Filter", "trusting", ["Shown"]), ("Filter", "Shown", [])]
 
 
 def test_after_finds_a_condition_however_its_text_is_written() -> None:

@@ -25,6 +25,16 @@ def test_parts_are_read_in_the_zone_of_the_column(zone: str | None, expected: li
         assert computed(f"{part}(t)", t=t) == [value, None]
 
 
+@pytest.mark.parametrize(
+    ("zone", "clock"),
+    [("+05:30", "2024-01-01 01:45:42"), ("-03:00", "2023-12-31 17:15:42")],
+)
+def test_a_moment_in_words_is_read_in_the_offset_of_the_column(zone: str, clock: str) -> None:
+    t = pa.array([MOMENT.replace(microsecond=0)], pa.timestamp("us", zone))
+    assert computed(f"t = '{clock}'", t=t) == [True]
+    assert computed("t = '2023-12-31 20:15:42+00:00'", t=t) == [True]
+
+
 def test_a_zone_with_seconds_in_its_offset_is_read_to_the_second() -> None:
     # Until 1906 Kolkata was 5:53:28 ahead of Greenwich.
     early = pa.array([dt.datetime(1854, 1, 1, tzinfo=dt.UTC)], pa.timestamp("us", "Asia/Kolkata"))

@@ -24,6 +24,7 @@ def windows_of(sql: str) -> list[Window | None]:
         ("[RANGE 10 microseconds]", Window("range", 10)),
         ("[RANGE 3 min]", Window("range", 180 * SECOND)),
         ("[ROWS 100]", Window("rows", 100)),
+        ("[ROWS 100 rows]", Window("rows", 100)),
     ],
 )
 def test_windows_are_read_after_a_name_or_an_alias(written: str, window: Window) -> None:

@@ -291,7 +291,14 @@ def cluster(tmp_path):
     java = f"{java_home}/bin/java" if java_home else "java"
     home = str(Path(pyspark.__file__).parent)
     head = [java, "-Xmx512m", "-cp", f"{home}/jars/*"]
-    environment = {**os.environ, "SPARK_HOME": home, "SPARK_SCALA_VERSION": "2.13"}
+    # Its Python workers import what this process can, whether or not it has a session itself.
+    importable = os.pathsep.join(filter(None, sys.path))
+    environment = {
+        **os.environ,
+        "SPARK_HOME": home,
+        "SPARK_SCALA_VERSION": "2.13",
+        "PYTHONPATH": importable,
+    }
     master = f"spark://127.0.0.1:{port}"
     commands = [["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
     for number in (1, 2):

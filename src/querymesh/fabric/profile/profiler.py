@@ -52,7 +52,7 @@ def profile_sample(
 
     An operator that must come after others (a guard, a look-up whose columns it reads) is run on
     what those let through, and its outcome is rows out per row that reached it. A declared
-    `cost=` of a predicate replaces the measured time.
+    `cost_us=` of a predicate replaces the measured time.
     """
     return profile_counted(bound, sample, tables, on_error)[0]
 
@@ -62,10 +62,17 @@ def profile_counted(
     sample: pa.Table,
     tables: Mapping[str, LookupTable] | None = None,
     on_error: str = "raise",
+    *,
+    timed: bool = True,
 ) -> tuple[Profile, int]:
-    """As `profile_sample`, and the evaluations it took: timing asks an operator more than once."""
+    """As `profile_sample`, and the evaluations it took: timing asks an operator more than once.
+
+    Not `timed`, each operator runs once a row, and the costs are not numbers: of a query that runs,
+    its visits tell them.
+    """
     fabric = Fabric(bound, tables, on_error)
-    return timed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
+    make = timed_profile if timed else untimed_profile
+    return make(bound, fabric.modules, _everything(fabric, sample), sample)
 
 
 def timed_profile(
@@ -116,20 +123,6 @@ class Counted:
         """What the module makes of a ruster."""
         self.evaluations += len(ruster)
         yield from self._module.process(ruster)
-
-
-def profile_outcomes(
-    bound: BoundQuery,
-    sample: pa.Table,
-    tables: Mapping[str, LookupTable] | None = None,
-    on_error: str = "raise",
-) -> tuple[Profile, int]:
-    """What each operator does with each row, run once and not timed; and the evaluations it took.
-
-    For a query that runs: its visits tell the costs, so those of this profile are not numbers.
-    """
-    fabric = Fabric(bound, tables, on_error)
-    return untimed_profile(bound, fabric.modules, _everything(fabric, sample), sample)
 
 
 def untimed_profile(

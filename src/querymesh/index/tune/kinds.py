@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from querymesh.errors import OptionError
 from querymesh.index.tune.indexing import Indexing
-from querymesh.options import check_integer, check_name
+from querymesh.options import check_integer, check_short_name
 
 PAPER = Indexing(
     assessment="cdia-highest",
@@ -116,10 +116,5 @@ def index_of(given: str | Index) -> Index:
     """The index that was asked for, by name with its defaults or as it is."""
     if isinstance(given, Index):
         return given
-    if not isinstance(given, str):
-        raise OptionError(
-            f"index is a name or one of querymesh.indices, not {type(given).__name__}: write "
-            "index='amri' or index=querymesh.indices.Amri(bits=12)"
-        )
-    check_name("index", given, KINDS)
+    check_short_name("index", given, KINDS, "indices.Amri(bits=12)")
     return KINDS[given]()

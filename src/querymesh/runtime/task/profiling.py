@@ -14,7 +14,7 @@ from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.profile.join_profile import profile_arrivals
-from querymesh.fabric.profile.profiler import profile_counted, profile_outcomes
+from querymesh.fabric.profile.profiler import profile_counted
 from querymesh.optimize.adapt.budget import rows_to_profile
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.task.router_source import TaskStart
@@ -83,11 +83,11 @@ class BatchProfiling:
 
     def see(self, batch: pa.RecordBatch) -> None:
         """Profile some rows of a batch."""
-        run = profile_counted if self.profiling.timed else profile_outcomes
 
         def profile(chosen: Ints) -> tuple[Profile, int]:
             sample = pa.Table.from_batches([batch.take(pa.array(chosen))])
-            return run(self.bound, sample, self.tables, self.on_error)
+            timed = self.profiling.timed
+            return profile_counted(self.bound, sample, self.tables, self.on_error, timed=timed)
 
         self.profiling.see(
             batch.num_rows,

@@ -56,9 +56,9 @@ class FilterTrainer:
         bound = self.bound
         tables = make_tables(bound, static_tables(bound, self.data), self.on_error)
         overheads = calibrate(training.window)
-        session = self._session()
-        natively = self.engine == "native" and session is not None and len(bound.operators) > 1
-        if natively:
+        natively = self.engine == "native" and len(bound.operators) > 1
+        session = self._session() if natively else None
+        if session is not None:
             overheads = replace(overheads, ruster_us=0.0)  # generated code has no rusters
 
         def take(rows: int, seed: int) -> Profile:
@@ -66,7 +66,7 @@ class FilterTrainer:
             sample = take_sample(given, rows, seed) if again else first
             sample = conform(sample, bound.schemas[bound.source.alias])
             profile = profile_sample(bound, sample, tables, self.on_error)
-            if not natively or profile.rows == 0:
+            if session is None or profile.rows == 0:
                 return profile
             from querymesh.spark.filters.native_cost import native_costs_us
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BooleanType
 
 from querymesh.classify.tree import attributes_of
@@ -26,14 +27,17 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.spark.context import task_place
 from querymesh.spark.filters.native import project
 
+_by_hints: Any = arrow_udf
+"""PySpark's own types ask for a kind of function, where the hints of a function say it."""
+
 
 def columns_to_send(bound: BoundQuery, mesh: Mesh) -> list[str] | None:
     """The columns that decide, where sending only these is possible and saves something.
 
-    None where rows must travel whole: look-ups add columns, outputs may need Python, a mesh that is
-    still to be learned may ask about any column, and Spark before 4.1 has no Arrow functions.
+    None where rows must travel whole: look-ups add columns, outputs may need Python, and a mesh
+    that is still to be learned may ask about any column.
     """
-    if not hasattr(F, "arrow_udf") or not bound.operators or isinstance(bound, SharedQuery):
+    if not bound.operators or isinstance(bound, SharedQuery):
         return None
     if any(user_calls_of(output.expr) for output in bound.outputs):
         return None
@@ -61,6 +65,6 @@ def filter_by(source: DataFrame, task: FilterTask, names: Sequence[str]) -> Data
     }
     # Nothing random is in it, but Catalyst would otherwise merge it with the user's own functions
     # in one node, or move it below a filter or join that is meant to come first.
-    keeps = F.arrow_udf(passes, BooleanType()).asNondeterministic()
+    keeps = _by_hints(passes, BooleanType()).asNondeterministic()
     kept = source.filter(keeps(*(F.col(quoted_name(name)) for name in names)))
     return project(kept, task.bound)

@@ -42,6 +42,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import TimestampNTZType
 
+from querymesh.cost.plan_tree import JoinShape
 from querymesh.query.bind.static_joins import relations_of
 from querymesh.query.expr import Call, Column, Expr, columns_of
 from querymesh.query.join import JoinQuery, KeyClass
@@ -49,7 +50,7 @@ from querymesh.query.model import Filter
 from querymesh.query.render import quoted_name, spark_sql
 from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.durations import microseconds_of
-from querymesh.spark.joins.tree_shape import Shape, check_tree
+from querymesh.spark.joins.tree_shape import check_tree
 from querymesh.spark.schema import WATERMARK, output_struct
 
 _SPARK_TYPE = {Kind.INTEGER: "bigint", Kind.FLOAT: "double"}
@@ -58,7 +59,7 @@ _SPARE_S = 0.001
 
 
 def join_tree(
-    join: JoinQuery, frames: Mapping[str, DataFrame], shape: Shape, delay: str
+    join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, delay: str
 ) -> DataFrame:
     """The join's result, with the schema `querymesh.run` gives it; streaming if its inputs are.
 
@@ -88,7 +89,7 @@ class _JoinTree:
     """One tree being built."""
 
     def __init__(
-        self, join: JoinQuery, frames: Mapping[str, DataFrame], shape: Shape, delay: str
+        self, join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, delay: str
     ) -> None:
         self.join, self.frames, self.shape = join, frames, shape
         # A row is late to Spark from the watermark on, to us below it.
@@ -116,7 +117,7 @@ class _JoinTree:
         ]
         return node.frame.select(*columns)
 
-    def _node(self, shape: Shape) -> _Node:
+    def _node(self, shape: JoinShape) -> _Node:
         if isinstance(shape, str):
             node = self._leaf(shape)
         else:

@@ -271,12 +271,12 @@ def _check_keys(streams: Sequence[StreamInput], cube: Hypercube) -> None:
                     f"stream {stream.alias} has no key for dimension {dimension.name!r}, which it "
                     "shares with others: add it to keys="
                 )
-        for alias, kind in types.items():
-            if "collate" in kind:
+        for alias, type_name in types.items():
+            if "collate" in type_name:
                 raise UnsupportedError(
-                    f"the key of {alias} in dimension {dimension.name!r} is of type {kind}: Spark "
-                    "hashes texts that a collation takes for equal apart; write lower(...) or "
-                    "another text of it that is equal byte by byte"
+                    f"the key of {alias} in dimension {dimension.name!r} is of type {type_name}: "
+                    "Spark hashes texts that a collation takes for equal apart; write lower(...) "
+                    "or another text of it that is equal byte by byte"
                 )
         if len(set(types.values())) > 1:
             raise SchemaError(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame
 
-from querymesh.cost.plan_tree import join_shape
+from querymesh.cost.plan_tree import JoinShape, join_shape
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.index.tune.kinds import Hash
 from querymesh.optimize.planning.own_order import OwnOrder
@@ -26,7 +26,7 @@ from querymesh.runtime.run import Run
 from querymesh.runtime.view import View
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_tree import join_tree
-from querymesh.spark.joins.tree_shape import Shape, check_tree
+from querymesh.spark.joins.tree_shape import check_tree
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 
@@ -62,15 +62,15 @@ def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFra
     return out
 
 
-def _written(join: JoinQuery) -> Shape:
+def _written(join: JoinQuery) -> JoinShape:
     """The streams one after the other, as FROM has them."""
-    shape: Shape = join.aliases[0]
+    shape: JoinShape = join.aliases[0]
     for alias in join.aliases[1:]:
         shape = shape, alias
     return shape
 
 
-def without(shape: Shape, tables: Collection[str]) -> Shape | None:
+def without(shape: JoinShape, tables: Collection[str]) -> JoinShape | None:
     """The shape without static tables, which a tree looks up by itself.
 
     >>> without((("a", "t"), ("b", "c")), {"t"})

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
+from querymesh.cost.plan_tree import JoinShape
 from querymesh.errors import QueryError, SchemaError, UnsupportedError, did_you_mean
 from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Filter
 from querymesh.query.render import to_text
 
-Shape: TypeAlias = "str | tuple[Shape, Shape]"
-"""A tree by its aliases: an alias is a leaf, a pair joins what its two halves give."""
 
-
-def leaves_of(shape: Shape) -> Iterator[str]:
+def leaves_of(shape: JoinShape) -> Iterator[str]:
     """The aliases of a shape, from left to right."""
     if isinstance(shape, str):
         yield shape
@@ -31,7 +28,7 @@ def leaves_of(shape: Shape) -> Iterator[str]:
         )
 
 
-def check_tree(join: JoinQuery, frames: Mapping[str, DataFrame], shape: Shape) -> None:
+def check_tree(join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape) -> None:
     """Refuse what Spark's own joins cannot do, and shapes that are not of this query."""
     leaves = list(leaves_of(shape))
     for alias in leaves:
