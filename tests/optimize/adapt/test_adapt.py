@@ -82,6 +82,9 @@ def test_the_error_of_a_saving_is_that_of_a_mean():
     assert compared.running_us == pytest.approx(recent.realized_us((1, 2, 3)).mean())
     two = recent.take(np.array([0, 1]))
     assert better_mesh(mesh, two, OVERHEADS, Training()).comparison.error_us == np.inf
+    six = better_mesh(mesh, recent.take(np.arange(6)), OVERHEADS, Training()).comparison
+    assert six.rows == 2
+    assert six.error_us < np.inf
 
 
 def test_policy_single_gives_a_running_mesh_one_order():

@@ -109,6 +109,8 @@ def test_the_greedy_order_costs_tuples_by_what_becomes_of_them(monkeypatch):
     assert greedily(profile_of(outcomes, cheap_to_pass, serves=(1, 1)), monkeypatch) == (1, 2)
     free = profile_of(outcomes, [0.0, 1.0], serves=(1, 1))
     assert greedily(free, monkeypatch) == (2, 1), "a free one may come last as well"
+    idle = profile_of(np.ones((4, 2)), [0.0, 1.0], serves=(1, 1))
+    assert greedily(idle, monkeypatch) == (1, 2), "of two that drop nothing, as written"
 
 
 def subset_of(profile):

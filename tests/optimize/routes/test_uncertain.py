@@ -1,4 +1,4 @@
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -60,6 +60,28 @@ def test_a_choice_does_not_grow_without_bound():
     profile = profile_of(np.ones((5, 9)))
     steps = uncertain_route(tuple(range(1, 10)), profile, 0.5)
     assert max(map(len, steps)) <= MOST_CHOICES
+
+
+@pytest.mark.parametrize("operators", range(5, 14))
+def test_choices_grow_to_six_operators_and_are_joined_as_long_as_they_fit(operators):
+    profile = profile_of(np.ones((5, operators)))
+    steps = uncertain_route(tuple(range(1, operators + 1)), profile, 0.5)
+    assert [k for choice in steps for k in choice] == list(range(1, operators + 1))
+    sizes = [len(choice) for choice in steps]
+    assert max(sizes) <= MOST_CHOICES == 6
+    assert all(a + b > 6 for a, b in pairwise(sizes))
+
+
+def test_queries_in_one_pass_have_their_dearest_order_too():
+    rng = np.random.default_rng(4)
+    outcomes = (rng.random((30, 4)) < [0.3, 0.6, 0.5, 0.8]).astype(float)
+    profile = profile_of(outcomes, [4.0, 1.0, 9.0, 2.0], serves=(0b01, 0b11, 0b10, 0b01))
+    for route in permutations((1, 2, 3, 4)):
+        own = profile.realized_us(route).sum()
+        assert dearest_us(certain(route), profile) == pytest.approx(own)
+        steps = (route[:1], route[1:])
+        costs = [profile.realized_us(order).sum() for order in orders_of(steps, profile.after)]
+        assert dearest_us(steps, profile) == pytest.approx(max(costs))
 
 
 QUERY = qm.query("SELECT * FROM t WHERE a > 1 AND b > 1 AND c > 1")

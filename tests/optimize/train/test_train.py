@@ -209,6 +209,9 @@ def test_the_mesh_of_one_fold_is_the_result_and_of_several_it_is_learned_from_al
     trained(profile, training=Training(search=watched, judge="cross-validation", folds=3))
     assert searched == [400, 400, 400, 600]
     searched.clear()
+    trained(profile, training=Training(search=watched, judge="cross-validation", folds=2))
+    assert searched == [300, 300, 600]
+    searched.clear()
     trained(profile, training=Training(search=watched, judge=lambda *_: []))
     assert searched == [600]
 
