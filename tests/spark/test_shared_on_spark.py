@@ -1,4 +1,6 @@
 import gc
+import threading
+from time import monotonic, sleep
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -7,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 import querymesh as qm
 from equivalence import FUNCTIONS, SCHEMA, SECTORS, as_multiset, rows_of, shared_cases, table_of
+from querymesh.spark.results import _let_go
 
 SMALL = qm.policies.Mesh(sample_rows=300)
 
@@ -139,7 +142,25 @@ def test_the_kept_result_is_let_go_with_the_last_of_its_frames(spark, inputs):
     assert len(kept()) == before + 1, "while a frame is there, so is the result"
     del first, second, _
     gc.collect()
+    until = monotonic() + 30
+    while len(kept()) > before and monotonic() < until:
+        sleep(0.05)
     assert len(kept()) == before
+
+
+def test_garbage_is_let_go_on_another_thread_than_one_that_may_be_talking_to_spark():
+    threads = []
+
+    class Kept:
+        def unpersist(self):
+            threads.append(threading.current_thread())
+
+    _let_go(Kept())
+    until = monotonic() + 10
+    while not threads and monotonic() < until:
+        sleep(0.01)
+    assert threads
+    assert threads[0] is not threading.current_thread()
 
 
 def test_a_mesh_of_several_queries_can_be_read_but_not_saved(inputs, tmp_path):

@@ -8,6 +8,7 @@ kept (persisted) once it is computed, and a stream is split batch by batch (`Res
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -102,9 +103,17 @@ class Results(Sequence[DataFrame]):
 
 
 def _let_go(together: DataFrame) -> None:
-    """Unpersist what nobody can ask for any more; Spark may be gone by then, too."""
-    with contextlib.suppress(Exception):
-        together.unpersist()
+    """Unpersist what nobody can ask for any more, on a thread of its own.
+
+    Garbage is collected at any moment, also while this thread talks to the JVM: to begin another
+    call on the same connection would mix up the two. Spark may be gone by then, too.
+    """
+
+    def unpersist() -> None:
+        with contextlib.suppress(Exception):
+            together.unpersist()
+
+    threading.Thread(target=unpersist, name="querymesh-unpersist", daemon=True).start()
 
 
 def _part(together: DataFrame, number: int) -> DataFrame:
