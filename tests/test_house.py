@@ -77,7 +77,7 @@ def with_many_parameters(path: Path) -> Iterator[str]:
 def test_sparks_inside_is_touched_in_one_module_of_spark() -> None:
     found = [
         f"{place(path)}: {', '.join(sorted(names))}"
-        for path in modules(LIBRARY)
+        for path in modules(*SOURCES)
         if (names := named_inside_spark(parsed(path)))
     ]
     listed = "\n".join(found)

@@ -201,6 +201,7 @@ def test_a_damaged_mesh_in_the_folder_does_not_stop_the_query(spark, tmp_path):
     assert results(spark, tmp_path) == files.expected()
     live = qm.inspect(out)
     assert any("mesh-000001.json" in problem for problem in live.problems)
+    assert live.batches
     assert all(batch.versions == {"input": {0}} for batch in live.batches)
 
 

@@ -11,7 +11,7 @@ from querymesh.runtime.state import store as state_store
 from querymesh.runtime.state.files import forget
 from querymesh.runtime.state.ownership import claim
 from querymesh.runtime.state.store import open_shard
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 QUERY = "6f1d2c1e-query"
 DESCRIPTION = {"the query": "SELECT *", "the window of News": "[RANGE 60 seconds]", "shards": "2"}

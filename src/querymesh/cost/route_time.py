@@ -19,7 +19,7 @@ WINDOW = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
-    """The two machine constants of eq. 2, as `fabric/calibrate.py` measures them.
+    """The two machine constants of eq. 2, as `fabric/profile/calibrate.py` measures them.
 
     `node_us` is one test of the classifier on one tuple; `ruster_us` is one ruster on its way
     through one operator; `window` is the number of tuples classified together (W^TC).

@@ -23,6 +23,7 @@ from querymesh.mesh.route import route_fault, uncertain_text
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
+from querymesh.storage import Storage
 
 FORMAT = "querymesh.mesh"
 VERSION = 3
@@ -40,13 +41,10 @@ def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
 
 def save_text(text: str, path: str | os.PathLike[str]) -> None:
     """Write the JSON of a mesh."""
-    target = Path(path)
-    unfinished = target.with_name(f"{target.name}.part")
+    folder, name = os.path.split(os.fspath(path))
     try:
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(target)
+        Storage(folder or ".", "a mesh").write(name, f"{text}\n".encode())
     except OSError as problem:
-        unfinished.unlink(missing_ok=True)
         raise MeshFileError(f"cannot write the mesh file {path}: {problem.strerror}") from problem
 
 

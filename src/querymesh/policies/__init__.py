@@ -1,7 +1,7 @@
 """Who decides the route: one class for each policy, with that policy's options and no others.
 
-`qm.run(..., policy="cbr")` is short for `policy=qm.policies.Cbr()`. Each policy's paper has its
-settings in `.paper()`. A policy is loaded when it is first asked for.
+`qm.run(..., policy="cbr")` is short for `policy=qm.policies.Cbr()`. The settings of a paper
+are in `.paper()`, where it has some. A policy is loaded when it is first asked for.
 """
 
 from __future__ import annotations

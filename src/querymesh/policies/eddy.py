@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from querymesh.errors import OptionError, QueryMeshError, UnsupportedError
 from querymesh.fabric.join.view import own_conditions
@@ -55,7 +55,7 @@ class Eddy(Policy):
         object.__setattr__(self, "routing", replace(self.routing, chunk=chunk, seed=seed))
 
     @classmethod
-    def paper(cls, **options: Any) -> Any:
+    def paper(cls, **options: Any) -> Self:
         """With the settings of the CBR paper (its Table 2, and § 4 where the table is silent)."""
         return cls(routing=PAPER, **options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from querymesh.errors import OptionError
 from querymesh.mesh.fit import as_single
@@ -65,7 +65,7 @@ class Trained(Policy):
         object.__setattr__(self, "training", replace(self.training, **given))
 
     @classmethod
-    def paper(cls, table: str = "table-1", **options: Any) -> Any:
+    def paper(cls, table: str = "table-1", **options: Any) -> Self:
         """With the defaults of the paper's experiments, QM's "table-1" or "table-3"."""
         return cls(training=Training.preset(table), **options)
 

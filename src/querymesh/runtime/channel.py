@@ -30,8 +30,8 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.storage import Storage
 from querymesh.runtime.task_report import RouterState
+from querymesh.storage import Storage
 
 _NAME = re.compile(r"(mesh|ask|router|index)-(\d{6,})\.json")
 _ENOUGH = "enough-rows-profiled"

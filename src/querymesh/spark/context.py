@@ -99,6 +99,13 @@ def task_place() -> TaskPlace:
     return TaskPlace(int(context.partitionId()), int(batch) if batch is not None else None, query)
 
 
+def java_process_id(session: SparkSession) -> int:
+    """The process of the session's JVM, on this machine."""
+    jvm = session._jvm
+    assert jvm is not None, "a session on this machine has a JVM"
+    return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
 def streaming_leaves(frame: DataFrame) -> list[Any]:
     """The streaming sources that a DataFrame reads, as the JVM has them: only good to compare."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()

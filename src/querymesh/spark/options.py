@@ -11,7 +11,7 @@ from querymesh.index.tune.kinds import Hash, Index
 from querymesh.options import check_name
 from querymesh.policies.policy import Policy
 from querymesh.runtime.durations import microseconds_of
-from querymesh.runtime.storage import is_address
+from querymesh.storage import is_address
 
 ENGINES = ("auto", "native", "fabric")
 ON_ERROR = ("raise", "drop")

@@ -12,10 +12,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, overload
+from typing import overload
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from querymesh.errors import QueryMeshError
 from querymesh.query.bind.share import QUERY, result_name
@@ -80,7 +81,7 @@ class Results(Sequence[DataFrame]):
         if not self.together.isStreaming:
             self.together.unpersist()
 
-    def write_each(self, sink: Sink) -> Any:
+    def write_each(self, sink: Sink) -> DataStreamWriter:
         """A DataStreamWriter that gives every query's results of every micro-batch to `sink`.
 
         The pass is made once a batch. Give the writer a checkpoint and start it as usual:

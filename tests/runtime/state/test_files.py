@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from querymesh.errors import StateError
 from querymesh.runtime.state import files as state_files
 from querymesh.runtime.state.files import BlockEntry, forget, map_block, write_block
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 
 @pytest.fixture(params=["local", "memory"])

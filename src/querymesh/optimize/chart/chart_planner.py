@@ -63,7 +63,7 @@ class PathPoint(NamedTuple):
 
 
 class ChartPlanner(Drawn):
-    """Chooses the orders of a running join by charts; see `querymesh.Charting`.
+    """Chooses the orders of a running join by charts; see `querymesh.policies.Charting`.
 
     `rounds` is None until the charts are built. `steps` is the path of the point, the newest last;
     `buffered` what Spark last told of rows that wait at the streams' sources.

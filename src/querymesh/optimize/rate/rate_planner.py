@@ -113,8 +113,8 @@ class RatePlanner(Explained):
         if isinstance(self.goal, Last) and (endless := self._endless()):
             raise QueryError(
                 f"there is no last result: {', '.join(endless)} has no end. Ask for the first "
-                "results, goal=querymesh.First(1000), or for the most by a time, "
-                "goal=querymesh.MostBy(60)"
+                "results, goal=querymesh.policies.First(1000), or for the most by a "
+                "time, goal=querymesh.policies.MostBy(60)"
             )
         self.orders = written_orders(self.join)
         self.problem = ""

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.runtime.state.record import broken, to_json
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 Array = npt.NDArray[Any]
 

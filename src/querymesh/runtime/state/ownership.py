@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 
 from querymesh.errors import StateError
 from querymesh.runtime.state.record import REMEDY, broken, read_record, to_json, write_record
-from querymesh.runtime.storage import PART, Storage
+from querymesh.storage import PART, Storage
 
 _FILE = "query.json"
 

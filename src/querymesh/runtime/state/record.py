@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from querymesh.errors import StateError
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 FORMAT = 1
 

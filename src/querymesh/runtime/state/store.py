@@ -30,7 +30,7 @@ from querymesh.runtime.state.files import Block, BlockEntry, forget, map_block, 
 from querymesh.runtime.state.ownership import fingerprint_of
 from querymesh.runtime.state.tidy import BLOCKS, tidy
 from querymesh.runtime.state.versions import Manifest, Merge, Versions
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 
 def open_shard(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from querymesh.runtime.state.files import forget
 from querymesh.runtime.state.versions import Manifest, Versions
-from querymesh.runtime.storage import PART
+from querymesh.storage import PART
 
 BLOCKS = "blocks"
 """The blocks lie in a folder of their own, so that finding manifests does not list them."""

@@ -34,7 +34,7 @@ from querymesh.runtime.state.record import (
     to_json,
     write_record,
 )
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 
 _NUMBERED = re.compile(r"(clock|manifest)-(\d{8,})\.json")
 

@@ -18,7 +18,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Column, Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
-from querymesh.query.render import spark_sql
+from querymesh.query.render import quoted_name, spark_sql
 from querymesh.stats.profile import Route
 
 
@@ -75,4 +75,4 @@ def _route_condition(route: Route, conditions: list[str]) -> str:
 
 def native_sql(expr: Expr) -> str:
     """An expression over the one source, as Spark SQL."""
-    return spark_sql(expr, column=lambda column: f"`{column.name.replace('`', '``')}`")
+    return spark_sql(expr, column=lambda column: quoted_name(column.name))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from querymesh.arrays import Ints
 from querymesh.errors import TrainingError, did_you_mean
 from querymesh.query.join import JoinQuery
+from querymesh.query.render import quoted_name
 from querymesh.spark.inputs import Data
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
@@ -86,7 +87,7 @@ def _stretch(join: JoinQuery, data: Mapping[str, Data], rows: int) -> tuple[int,
 def _earliest(given: Data, time: str, rows: int, begin: pa.Scalar | None = None) -> Ints:
     """The earliest times of a stream, from some time on, in order: `rows` of them at most."""
     if isinstance(given, DataFrame):
-        found = given.select(F.col(f"`{time}`").alias("time")).where("time IS NOT NULL")
+        found = given.select(F.col(quoted_name(time)).alias("time")).where("time IS NOT NULL")
         if begin is not None:
             found = found.where(F.col("time") >= _literal(begin))
         times = found.orderBy("time").limit(rows).toArrow().column("time")
@@ -115,7 +116,7 @@ def _literal(instant: pa.Scalar) -> SparkColumn:
 def _within(given: Data, time: str, begin: pa.Scalar, end: pa.Scalar, rows: int) -> Data:
     """The rows of a stretch, in order; not all of them where very many have one time."""
     if isinstance(given, DataFrame):
-        column = F.col(f"`{time}`")
+        column = F.col(quoted_name(time))
         between = column.between(_literal(begin), _literal(end))
         return given.where(between).orderBy(column).limit(rows)
     times = given.column(time)

@@ -36,7 +36,7 @@ from querymesh.report.text.figures import table
 from querymesh.runtime.join_step import JoinSteps
 from querymesh.runtime.state.block_layout import BlockLayout, patterns_of
 from querymesh.runtime.state.files import write_block
-from querymesh.runtime.storage import Storage
+from querymesh.storage import Storage
 from querymesh_lab.bench.finding import Finding
 from querymesh_lab.bench.joins.core_run import ignore
 from querymesh_lab.bench.measure import Log

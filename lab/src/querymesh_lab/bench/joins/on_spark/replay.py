@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from querymesh.spark.context import java_process_id
 from querymesh_lab.bench.fingerprint import of_ids
 from querymesh_lab.bench.joins.join_case import JoinCase, Outcome, combined_id
 from querymesh_lab.bench.joins.processor_time import between, cpu_seconds
@@ -63,7 +64,7 @@ def replay(
     with _with_settings(session, {**_SETTINGS, **(settings or {})}), TemporaryDirectory() as folder:
         checkpoint = Path(folder)
         result = join(read_streams(session, case), checkpoint)
-        java = _java_process_id(session)
+        java = java_process_id(session)
         cpu, own = cpu_seconds(java), process_time()
         started = perf_counter()
         query = (
@@ -93,13 +94,6 @@ def replay(
             ),
         },
     )
-
-
-def _java_process_id(session: SparkSession) -> int:
-    """The process of the session's JVM, whose processor time counts."""
-    jvm = session._jvm
-    assert jvm is not None, "a session on this machine has a JVM"
-    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _state_peaks(progress: list[dict[str, Any]]) -> tuple[int, int]:
