@@ -7,8 +7,8 @@ import querymesh as qm
 from join_feed import PAIR, SCHEMA
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.mesh.hypercube import Hypercube
+from querymesh.mesh.mesh import written_mesh
 from querymesh.optimize.shards.join_shards import join_cube
-from querymesh.policies.policy import written_mesh
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.runtime.loop import KEPT_PROBLEMS
 from querymesh.runtime.run import Run

@@ -16,7 +16,7 @@ from querymesh.cost.route_time import WINDOW
 from querymesh.errors import UnsupportedError
 from querymesh.explained import Explained
 from querymesh.mesh.route import UncertainRoute, certain, written_route
-from querymesh.query.model import Query
+from querymesh.query.model import BoundQuery, Query
 from querymesh.stats.profile import Route
 
 
@@ -195,3 +195,10 @@ def written_order(query: Query, names: tuple[str, ...], after: tuple[frozenset[i
         left_out=(),
         why=why,
     )
+
+
+def written_mesh(bound: BoundQuery, why: str | None = None) -> Mesh:
+    """The order as written of a query's operators; `why` says why nothing else was chosen."""
+    names = tuple(operator.name for operator in bound.operators)
+    mesh = written_order(bound.query, names, bound.precedence)
+    return mesh if why is None else replace(mesh, why=why)

@@ -15,12 +15,12 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.mesh.fit import check_fits
-from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery
@@ -89,13 +89,6 @@ class Job:
         """Where what is learned of a source is kept; `label` names the policy."""
         label = label if self.join is None else f"{label} {alias}"
         return channel_folder(self.views[alias], label, given, self.checkpoint, self.one_machine)
-
-
-def written_mesh(view: BoundQuery, why: str | None = None) -> Mesh:
-    """The order as written, and why it is that."""
-    names = tuple(operator.name for operator in view.operators)
-    mesh = written_order(view.query, names, view.precedence)
-    return mesh if why is None else replace(mesh, why=why)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from querymesh.fabric.join.arrivals import in_order
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.join.probe import ProbeModule
 from querymesh.fabric.profile import fan_out
-from querymesh.fabric.profile.join_profile import SampledJoin, profile_arrivals, written_mesh
+from querymesh.fabric.profile.join_profile import SampledJoin, profile_arrivals
+from querymesh.mesh.mesh import written_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.spark.joins.join_sample import stretch_of_time

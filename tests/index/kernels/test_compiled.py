@@ -37,7 +37,7 @@ import sys
 import pyarrow as pa
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.router import MeshRouter
-from querymesh.fabric.profile.join_profile import written_mesh
+from querymesh.mesh.mesh import written_mesh
 from querymesh.query.parse.query import query
 
 rows = pa.record_batch({"x": [1, 2, 3]})

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from querymesh.fabric.profile.join_profile import written_mesh
+from querymesh.mesh.mesh import written_mesh
 from querymesh_lab.bench.joins.core_run import as_batches, by_meshes, run_core
 from querymesh_lab.papers.qm.rivals import QM, SP
 from querymesh_lab.papers.qm.stream_rivals import (

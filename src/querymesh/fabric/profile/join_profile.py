@@ -27,11 +27,11 @@ from querymesh.fabric.join.state import keyed
 from querymesh.fabric.join.view import ViewFabric
 from querymesh.fabric.profile.profiler import Counted, timed_profile, untimed_profile
 from querymesh.index.store.stem import Stem
-from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.mesh import written_mesh
 from querymesh.mesh.route import written_route
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
-from querymesh.query.model import BoundQuery, Probe
+from querymesh.query.model import Probe
 from querymesh.stats.common_costs import with_common_costs
 from querymesh.stats.profile import Profile
 
@@ -166,12 +166,6 @@ class SampledJoin:
         """When the longest window is full, for streams that begin together."""
         starts = [int(each.times.min()) for each in self.arrivals.values() if len(each)]
         return min(starts, default=0) + self.join.longest_us
-
-
-def written_mesh(view: BoundQuery) -> Mesh:
-    """The order as written, of a view."""
-    names = tuple(operator.name for operator in view.operators)
-    return written_order(view.query, names, view.precedence)
 
 
 def _mask(rows: Ints, size: int) -> npt.NDArray[np.bool_]:

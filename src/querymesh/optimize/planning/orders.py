@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from querymesh.errors import QueryError, did_you_mean
-from querymesh.mesh.mesh import PlannedOrder, written_order
+from querymesh.mesh.mesh import PlannedOrder, written_mesh
 from querymesh.mesh.route import written_route
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Probe
@@ -78,8 +78,7 @@ def planned_mesh(
     view: BoundQuery, order: Iterable[str], why: str, profiled_rows: int, own: Sequence[int] = ()
 ) -> PlannedOrder:
     """One route for all tuples of a stream, as a planner chose it; `own` as in `route_for`."""
-    names = tuple(operator.name for operator in view.operators)
-    written = written_order(view.query, names, view.precedence)
+    written = written_mesh(view)
     route = route_for(view, order, own)
     same = {each.name: getattr(written, each.name) for each in fields(written)}
     chosen = {"routes": (route,), "single": route, "why": why, "profiled_rows": profiled_rows}

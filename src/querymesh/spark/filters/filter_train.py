@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.query.model import BoundQuery
 from querymesh.spark.inputs import Data, static_tables
 from querymesh.spark.sample import take_sample
@@ -36,9 +36,8 @@ class FilterTrainer:
         It will for fewer than two operators, which have one order, and for an empty DataFrame.
         """
         bound, alias = self.bound, self.bound.source.alias
-        names = tuple(operator.name for operator in bound.operators)
-        written = written_order(bound.query, names, bound.precedence)
-        if len(names) < 2:
+        written = written_mesh(bound)
+        if len(bound.operators) < 2:
             return {alias: written}, {}
         given = self.data[alias] if self.sample is None else self.sample
         first = take_sample(given, training.sample_rows, training.seed)

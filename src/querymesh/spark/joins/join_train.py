@@ -13,7 +13,7 @@ from querymesh.fabric.core.tables import one_batch
 from querymesh.fabric.join.join_fabric import static_stems
 from querymesh.fabric.profile.calibrate_join import overheads_for
 from querymesh.fabric.profile.join_profile import SampledJoin
-from querymesh.mesh.mesh import Mesh, written_order
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.routes.index_ties import with_fewer_indices
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.training import Training
@@ -49,9 +49,8 @@ class JoinData:
                 profiles[alias] = profile
                 return profile
 
-            names = tuple(operator.name for operator in view.operators)
-            meshes[alias] = written_order(view.query, names, view.precedence)
-            if len(names) >= 2:
+            meshes[alias] = written_mesh(view)
+            if len(view.operators) >= 2:
                 overheads = overheads_for(view, training.window)
                 with suppress(_NothingToProfile):
                     trained = train_until_accurate(view.query, take, overheads, training, policy)

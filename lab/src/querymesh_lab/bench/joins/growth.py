@@ -27,8 +27,8 @@ from rich.text import Text
 
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.join.join_fabric import JoinFabric
-from querymesh.fabric.profile.join_profile import written_mesh
 from querymesh.index.store.merging import FULL_PER_WINDOW
+from querymesh.mesh.mesh import written_mesh
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query

@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.fabric.profile.calibrate_join import overheads_for
-from querymesh.fabric.profile.join_profile import SampledJoin, written_mesh
-from querymesh.mesh.mesh import Mesh
+from querymesh.fabric.profile.join_profile import SampledJoin
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.bind.windowed_join import bind_join

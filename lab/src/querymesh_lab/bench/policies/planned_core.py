@@ -19,9 +19,8 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_fabric import JoinFabric
-from querymesh.fabric.profile.join_profile import written_mesh
 from querymesh.index.store.partition import Partition
-from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.adapt.budget import Allowance
 from querymesh.optimize.planning.orders import planned_mesh

@@ -26,12 +26,11 @@ from querymesh.cost.route_time import WINDOW
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.profile.calibrate_join import overheads_for
-from querymesh.fabric.profile.join_profile import written_mesh
 from querymesh.fabric.routers.content import ContentRouter
 from querymesh.fabric.routers.content_record import Event
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import Routing
-from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import BoundQuery
