@@ -6,17 +6,19 @@ place to be told apart in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark import Broadcast, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from querymesh.runtime.reports import ipc_bytes
 from querymesh.runtime.task.place import TaskPlace
+from querymesh.spark.conditions.catalyst import Node, node_from_json
 
 POOL = "spark.scheduler.pool"
 
@@ -111,3 +113,53 @@ def streaming_leaves(frame: DataFrame) -> list[Any]:
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     found = [leaves.apply(number) for number in range(leaves.size())]
     return [leaf for leaf in found if leaf.isStreaming()]
+
+
+@dataclass(frozen=True)
+class AnalysedExpression:
+    """An expression that Catalyst resolved against a DataFrame.
+
+    `tree` is all of it as data; `expression` is the JVM's own, to be taken apart or put into
+    another plan; `sql` is text that Spark reads back, but for lambdas.
+    """
+
+    expression: Any
+    tree: Node
+    sql: str
+    deterministic: bool
+
+    def part(self, way: Sequence[int]) -> AnalysedExpression:
+        """A part of it: the child of this number, its child of that number, and so on."""
+        expression, tree = self.expression, self.tree
+        for number in way:
+            expression, tree = expression.children().apply(number), tree.children[number]
+        return AnalysedExpression(
+            expression, tree, str(expression.sql()), bool(expression.deterministic())
+        )
+
+
+def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpression]:
+    """Columns as Catalyst resolves them on a DataFrame; Spark's own error if it cannot."""
+    named = [column.alias(f"c{number}") for number, column in enumerate(columns)]
+    projected = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
+    found = []
+    for number in range(len(columns)):
+        expression = projected.apply(number).child()
+        found.append(
+            AnalysedExpression(
+                expression,
+                node_from_json(str(expression.toJSON())),
+                str(expression.sql()),
+                bool(expression.deterministic()),
+            )
+        )
+    return found
+
+
+def column_of(session: SparkSession, expression: Any) -> Column:
+    """An expression of the JVM's as a Column, to be used in another plan."""
+    jvm = session._jvm
+    assert jvm is not None, "a session on this machine has a JVM"
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
