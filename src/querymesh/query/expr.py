@@ -1,14 +1,17 @@
 """Expressions: the small immutable tree that every SQL condition and projection becomes.
 
 One tree, two readings that must agree: `evaluate.py` computes it on Arrow arrays inside the fabric,
-`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions/`.
+`render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions/`. What
+has no Arrow reading is `Opaque`: Catalyst evaluates it, and nobody else.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 Scalar = bool | int | float | str | dt.date | dt.datetime | None
 
@@ -57,7 +60,27 @@ class UserCall:
     args: tuple[Expr, ...]
 
 
-Expr = Column | Literal | Call | Cast | UserCall
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What only Catalyst evaluates: nested access, a function that we do not know.
+
+    `sql` is how it reads, `columns` are those it reads. On Arrow it is a column of type `type` that
+    Catalyst computed beforehand, under the name `key`.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    type: pa.DataType
+    key: str
+
+    @property
+    def computed(self) -> Column:
+        """The column under which its values travel."""
+        relation = self.columns[0].relation if self.columns else None
+        return Column(relation, self.key)
+
+
+Expr = Column | Literal | Call | Cast | UserCall | Opaque
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -67,6 +90,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return args
         case Cast(operand):
             return (operand,)
+        case Opaque(_, columns):
+            return columns
         case _:
             return ()
 
@@ -90,6 +115,9 @@ def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return UserCall(name, tuple(rewritten(arg, change) for arg in args))
         case Cast(operand, target, implicit):
             return Cast(rewritten(operand, change), target, implicit)
+        case Opaque():
+            read = tuple(rewritten(column, change) for column in expr.columns)
+            return replace(expr, columns=tuple(c for c in read if isinstance(c, Column)))
         case Column() | Literal():
             return expr
 
@@ -97,6 +125,20 @@ def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 def columns_of(expr: Expr) -> frozenset[Column]:
     """Every column the expression reads."""
     return frozenset(node for node in walk(expr) if isinstance(node, Column))
+
+
+def opaque_parts_of(expr: Expr) -> tuple[Opaque, ...]:
+    """The parts of the expression that only Catalyst evaluates, each once."""
+    return tuple(dict.fromkeys(node for node in walk(expr) if isinstance(node, Opaque)))
+
+
+def arrow_columns_of(expr: Expr) -> frozenset[Column]:
+    """Every column that the expression reads on Arrow: what Catalyst computes for it is one."""
+    if isinstance(expr, Column):
+        return frozenset({expr})
+    if isinstance(expr, Opaque):
+        return frozenset({expr.computed})
+    return frozenset(column for child in children(expr) for column in arrow_columns_of(child))
 
 
 def user_calls_of(expr: Expr) -> frozenset[str]:

@@ -48,6 +48,8 @@ class Query:
     `conjuncts` are what the optimizer may reorder. `functions` are by lower-case name. `using` are
     the (alias, column) pairs of JOIN ... USING that `*` and unqualified names do not see again.
     `aggregate` is what Spark makes of the outputs, where the SQL has aggregates or GROUP BY.
+    `guarded` are the places of conjuncts that may raise: on every route they come after all that
+    was written before them.
     """
 
     sql: str
@@ -58,6 +60,7 @@ class Query:
     functions: Mapping[str, Predicate] = field(default_factory=dict)
     using: frozenset[tuple[str, str]] = frozenset()
     aggregate: Aggregation | None = None
+    guarded: frozenset[int] = frozenset()
 
     def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
         """Resolve every name and type against the inputs; see `bind.bind`."""

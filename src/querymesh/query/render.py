@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from querymesh.errors import UnsupportedError
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, UserCall
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, Scalar, UserCall
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import spark_cast
 
@@ -35,6 +35,8 @@ def spark_sql(expr: Expr, column: Callable[[Column], str] = spark_column) -> str
     match expr:
         case Column():
             return column(expr)
+        case Opaque(sql):
+            return f"({sql})"
         case Literal(value):
             return spark_literal(value)
         case Cast(operand, target, implicit):
@@ -106,6 +108,8 @@ def _text(expr: Expr, qualified: bool) -> tuple[str, int]:
             if qualified and relation is not None:
                 shown = f"{_shown_name(relation)}.{shown}"
             return shown, _ATOM
+        case Opaque(sql):
+            return sql, 0
         case Literal(value):
             return _literal_text(value), _ATOM
         case Cast(operand, target, implicit):

@@ -128,6 +128,11 @@ class AnalysedExpression:
     sql: str
     deterministic: bool
 
+    @property
+    def type(self) -> str:
+        """The type of its value, as Spark's own DDL writes types."""
+        return str(self.expression.dataType().simpleString())
+
     def part(self, way: Sequence[int]) -> AnalysedExpression:
         """A part of it: the child of this number, its child of that number, and so on."""
         expression, tree = self.expression, self.tree

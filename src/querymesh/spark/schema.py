@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType, _parse_datatype_string
 
 from querymesh.errors import SchemaError, did_you_mean
 from querymesh.query.bind.share import QUERY, SharedQuery, result_name
@@ -21,6 +21,14 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
         return data.schema
     zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
     return to_arrow_schema(data.schema, timezone=zone)
+
+
+def arrow_type(ddl: str, frame: DataFrame) -> pa.DataType:
+    """The Arrow type in which a task sees values of a Spark type, written as Spark's DDL."""
+    if ddl == "void":
+        return pa.null()
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    return to_arrow_schema(_parse_datatype_string(f"v {ddl}"), timezone=zone).field(0).type
 
 
 WATERMARK = "spark.watermarkDelayMs"

@@ -199,6 +199,8 @@ class Binding:
             for call in each.calls:
                 for name in self.query.functions[call].after:
                     earlier |= self._named(name, call, placed, static)
+            if each.position in self.query.guarded:
+                earlier |= {o.operator.index for o in placed if o.position < each.position}
             direct[each.operator.index] = frozenset(earlier)
         complete = all_predecessors(direct, {op.index: op.name for op in operators})
         return tuple(replace(op, after=complete[op.index]) for op in operators)

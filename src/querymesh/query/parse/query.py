@@ -36,7 +36,7 @@ def query(sql: str, *, time: str | None = None, functions: Functions | None = No
     """
     from querymesh.query.parse.select import read_select
 
-    return read_select(sql, time, _registered(functions or {}))
+    return read_select(sql, time, registered(functions or {}))
 
 
 def where(
@@ -45,7 +45,7 @@ def where(
     time: str | None = None,
 ) -> Query:
     """The query that keeps the rows of one relation, `input`, for which all conditions hold."""
-    known = _registered(functions or {})
+    known = registered(functions or {})
     texts: list[str] = []
     for condition in conditions:
         if isinstance(condition, Predicate):
@@ -81,7 +81,8 @@ def condition_of(
     return read_condition(text, functions, aliases)
 
 
-def _registered(functions: Functions) -> dict[str, Predicate]:
+def registered(functions: Functions) -> dict[str, Predicate]:
+    """User functions by lower-case name, each as a `Predicate`."""
     known: dict[str, Predicate] = {}
     for name, fn in functions.items():
         _check_name(name)

@@ -1,0 +1,282 @@
+"""Conditions as people give them to `where`, to one query that the optimizer can work on.
+
+::
+
+    SQL text ──> our own reader: an expression with an Arrow reading, which never raises ──┐
+       └─ or ─> Catalyst, taken apart at its ANDs ──> `Opaque`: Catalyst evaluates it      ├─> Query
+    Column ───> Catalyst, likewise; a UDF in it is unwrapped into a Python operator        │
+    qm.predicate ──> a Python operator ────────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
+from querymesh.query import expr as ours
+from querymesh.query.expr import Expr, Opaque, UserCall, conjuncts_of, user_calls_of, walk
+from querymesh.query.model import Query, Relation
+from querymesh.query.parse.query import SOURCE, Functions, condition_of, registered
+from querymesh.query.predicate.predicate import Predicate
+from querymesh.query.render import to_text
+from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
+from querymesh.spark.conditions.spark_errors import in_our_words
+from querymesh.spark.context import AnalysedExpression, analysed, column_of
+from querymesh.spark.schema import arrow_schema, arrow_type
+
+Condition: TypeAlias = Predicate | str | Column
+"""What `where` takes."""
+
+_NOT_EXACT_WITHOUT_ANSI = {"+", "-", "*", "/", "%", "div", "negative", "abs"}
+"""Out of ANSI mode whole numbers wrap around where they overflow, and ours do not."""
+
+
+@dataclass(frozen=True)
+class ReadConditions:
+    """A query over one DataFrame, and how Catalyst evaluates its opaque parts, by their keys."""
+
+    query: Query
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+
+def read_conditions(
+    frame: DataFrame, conditions: Sequence[Condition], functions: Functions | None = None
+) -> ReadConditions:
+    """The query that keeps the rows of the DataFrame for which all conditions hold."""
+    reader = _Reader(frame, registered(functions or {}))
+    for condition in conditions:
+        reader.read(condition)
+    texts = [to_text(conjunct) for conjunct in reader.conjuncts]
+    sql = f"SELECT * FROM {SOURCE}"
+    if texts:
+        sql += " WHERE " + " AND ".join(f"({text})" for text in texts)
+    query = Query(
+        sql=sql,
+        relations=(Relation(SOURCE, SOURCE),),
+        conjuncts=tuple(reader.conjuncts),
+        outputs=None,
+        functions=reader.functions,
+        guarded=frozenset(reader.guarded),
+    )
+    return ReadConditions(query, reader.columns)
+
+
+class _Reader:
+    """Reads the conditions of one `where`, one after the other."""
+
+    def __init__(self, frame: DataFrame, functions: dict[str, Predicate]) -> None:
+        self.frame = frame
+        self.functions = functions
+        self.conjuncts: list[Expr] = []
+        self.guarded: set[int] = set()
+        self.columns: dict[str, Column] = {}
+        self.guards: list[Column] = []
+        self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+
+    def read(self, condition: Condition) -> None:
+        """Read one condition; what is wrong with it is said in its own words."""
+        if isinstance(condition, Predicate):
+            self._predicate(condition)
+        elif isinstance(condition, str):
+            self._text(condition)
+        elif isinstance(condition, Column):
+            self._parts(self._analysed(condition, "the condition"))
+        else:
+            raise QueryError(not_a_condition(condition))
+
+    def _predicate(self, condition: Predicate) -> None:
+        name = condition.name.lower()
+        if name in self.functions and self.functions[name] is not condition:
+            raise QueryError(f"two predicates are named {condition.name}: give one a name=")
+        if not condition.columns:
+            raise QueryError(
+                f"predicate {condition.name} does not say which columns it reads: "
+                f"give columns=[...], or write its call as SQL, '{condition.name}(column)'"
+            )
+        self.functions[name] = condition
+        args = tuple(self._argument(column) for column in condition.columns)
+        self.conjuncts.append(UserCall(name, args))
+
+    def _argument(self, name: str) -> Expr:
+        """A column of the DataFrame, or a field within one, as in `payload.size`."""
+        lowered = [column.lower() for column in self.frame.columns]
+        if name.lower() in lowered or "." not in name:
+            return ours.Column(None, name)
+        found = self._analysed(F.col(name), f"column {name}")
+        return self._opaque(found, name)
+
+    def _text(self, text: str) -> None:
+        """SQL text: ours where we mean exactly what Spark does, else as Catalyst reads it."""
+        try:
+            read = condition_of(text, self.functions)
+            self._check_types(read)
+        except QueryMeshError as problem:
+            self._catalyst_text(text, problem)
+            return
+        if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
+            self.conjuncts += conjuncts_of(read)
+            return
+        self._parts(self._analysed(F.expr(text), text))
+
+    def _check_types(self, read: Expr) -> None:
+        """Bind the condition by itself: what does not fit is told, or left to Catalyst."""
+        alone = Query("", (Relation(SOURCE, SOURCE),), conjuncts_of(read), None)
+        replace(alone, functions=self.functions).bind({SOURCE: arrow_schema(self.frame)})
+
+    def _catalyst_text(self, text: str, problem: QueryMeshError) -> None:
+        """Text that our own reader does not understand, or refuses; Catalyst has the last word."""
+        if not text.strip():
+            raise problem
+        try:
+            found = analysed(self.frame, [F.expr(text)])[0]
+        except (AnalysisException, ParseException) as refused:
+            if isinstance(problem, UnsupportedError):
+                raise in_our_words(refused, text, self.frame.columns) from None
+            raise problem from None
+        self._parts(found)
+
+    def _analysed(self, column: Column, what: str) -> AnalysedExpression:
+        try:
+            return analysed(self.frame, [column])[0]
+        except (AnalysisException, ParseException) as refused:
+            raise in_our_words(refused, what, self.frame.columns) from None
+
+    def _parts(self, whole: AnalysedExpression) -> None:
+        """What Catalyst analysed, taken apart at its top-level ANDs."""
+        _check_condition(whole)
+        for node, way in whole.tree.conjuncts():
+            part = whole.part(way)
+            if node.kind == "PythonUDF":
+                self._udf(part)
+            else:
+                self._native(part)
+
+    def _native(self, part: AnalysedExpression) -> None:
+        """A condition for Catalyst; where we know its meaning on Arrow, for both."""
+        read = self._arrow_reading(part)
+        if read is not None:
+            self.conjuncts.append(read)
+            return
+        if may_raise(part.tree):
+            self.guarded.add(len(self.conjuncts))
+        else:
+            self.guards.append(column_of(self.frame.sparkSession, part.expression))
+        self.conjuncts.append(self._opaque(part, _without_brackets(part.sql)))
+
+    def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
+        """The same condition in our own words, if we have them all and mean the same."""
+        if any(node.kind in ("PythonUDF", "LambdaFunction") for node in part.tree.walk()):
+            return None
+        try:
+            read = condition_of(part.sql, {})
+            self._check_types(read)
+        except QueryMeshError:
+            return None
+        if not self.ansi and _wraps_without_ansi(read):
+            return None
+        return read
+
+    def _opaque(self, part: AnalysedExpression, shown: str) -> Opaque:
+        key = f"__querymesh_{len(self.columns) + 1}"
+        self.columns[key] = column_of(self.frame.sparkSession, part.expression)
+        read = tuple(ours.Column(None, name) for name in part.tree.references)
+        return Opaque(shown, read, arrow_type(part.type, self.frame), key)
+
+    def _udf(self, part: AnalysedExpression) -> None:
+        """A UDF of the user's own, applied to columns: a Python operator."""
+        from querymesh.spark.udfs.unwrap import as_predicate, unwrapped
+
+        call = unwrapped(self.frame.sparkSession, part)
+        if call is None:
+            self._native(part)
+            return
+        name = self._free_name(call.name)
+        labels: list[str] = []
+        args: list[Expr] = []
+        for number, child in enumerate(part.tree.children):
+            argument = part.part((number,))
+            labels.append(_without_brackets(argument.sql))
+            if child.kind == "AttributeReference":
+                args.append(ours.Column(None, str(child.fields["name"])))
+            else:
+                args.append(self._guarded_argument(argument))
+        self.functions[name] = as_predicate(call, name, labels)
+        self.conjuncts.append(UserCall(name, tuple(args)))
+
+    def _guarded_argument(self, argument: AnalysedExpression) -> Opaque:
+        """An argument that Catalyst computes: for rows that an earlier condition drops it may
+        raise, where plain Spark would not have come to them."""
+        opaque = self._opaque(argument, _without_brackets(argument.sql))
+        if self.guards and may_raise(argument.tree):
+            every = self.guards[0]
+            for guard in self.guards[1:]:
+                every = every & guard
+            self.columns[opaque.key] = F.when(every, self.columns[opaque.key])
+        return opaque
+
+    def _free_name(self, name: str) -> str:
+        plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "udf"
+        plain = plain if not plain[0].isdigit() else f"udf_{plain}"
+        found, copy = plain.lower(), 1
+        while found in self.functions:
+            copy += 1
+            found = f"{plain.lower()}_{copy}"
+        return found
+
+
+def _check_condition(whole: AnalysedExpression) -> None:
+    """Refuse what has no one answer for a row, or is no condition."""
+    shown = _without_brackets(whole.sql)
+    if any(node.kind in SUBQUERIES for node in whole.tree.walk()):
+        raise UnsupportedError(f"subquery in {shown}: join its result as a look-up table instead")
+    if not whole.deterministic:
+        raise UnsupportedError(
+            f"{shown} is not deterministic: its order among other conditions would change the "
+            "result; make it a column of the DataFrame beforehand, and filter by that"
+        )
+    if whole.type not in ("boolean", "void"):
+        raise SchemaError(f"{shown} is {str(whole.type).upper()}, not a condition; compare it")
+
+
+def _wraps_without_ansi(read: Expr) -> bool:
+    return any(
+        isinstance(node, ours.Cast)
+        or (isinstance(node, ours.Call) and node.function in _NOT_EXACT_WITHOUT_ANSI)
+        for node in walk(read)
+    )
+
+
+def _without_brackets(sql: str) -> str:
+    """The text without the one pair of brackets that Catalyst puts around every operator.
+
+    >>> _without_brackets("(a > 3)"), _without_brackets("(a) + (b)")
+    ('a > 3', '(a) + (b)')
+    """
+    if not (sql.startswith("(") and sql.endswith(")")):
+        return sql
+    depth = 0
+    for at, character in enumerate(sql):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and at < len(sql) - 1:
+            return sql
+    return sql[1:-1]
+
+
+def not_a_condition(condition: object) -> str:
+    """What to say of something that is no condition."""
+    if hasattr(condition, "evalType") and hasattr(condition, "returnType"):
+        name = getattr(condition, "__name__", "it")
+        return f"{name} is a UDF that is applied to nothing yet: name its columns, {name}('a', 'b')"
+    if callable(condition):
+        name = getattr(condition, "__name__", type(condition).__name__)
+        return f"{name} is a plain function: decorate it with @qm.predicate(columns=[...])"
+    return (
+        "a condition is SQL text, a Column, a UDF applied to columns or a qm.predicate, not "
+        f'{type(condition).__name__}: write it as text, such as "port IN (22, 445)"'
+    )
