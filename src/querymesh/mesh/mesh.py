@@ -16,6 +16,7 @@ from querymesh.cost.route_time import WINDOW
 from querymesh.errors import UnsupportedError
 from querymesh.explained import Explained
 from querymesh.mesh.route import UncertainRoute, certain, written_route
+from querymesh.mesh.stages import Stages
 from querymesh.query.model import BoundQuery, Query
 from querymesh.stats.profile import Route
 
@@ -72,6 +73,8 @@ class Mesh(Explained):
     `uncertain` has an uncertain route for each leaf where orders of about equal cost are left to a
     lottery (QM § 5.4), else it is empty. `window` tuples are classified together (W^TC), and a
     ruster of fewer than `least_ruster` tuples travels with the window's largest (Table 3).
+    `stages` says which operators Catalyst evaluates and which the fabric; None where one of them
+    runs them all.
     """
 
     query: Query
@@ -89,6 +92,7 @@ class Mesh(Explained):
     uncertain: tuple[UncertainRoute, ...] = ()
     window: int = WINDOW
     least_ruster: int = 0
+    stages: Stages | None = None
 
     @property
     def is_learned(self) -> bool:

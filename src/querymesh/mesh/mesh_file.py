@@ -20,6 +20,7 @@ from querymesh.cost.route_time import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, PlannedOrder, TrainedOn
 from querymesh.mesh.route import route_fault, uncertain_text
+from querymesh.mesh.stages import Stages, stages_fault
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
@@ -111,6 +112,8 @@ def mesh_to_json(mesh: Mesh) -> str:
         "window": mesh.window,
         "least_ruster": mesh.least_ruster,
     }
+    if mesh.stages is not None:
+        content["stages"] = [list(split) for split in mesh.stages.splits]
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -163,6 +166,7 @@ def mesh_from_json(
         uncertain=tuple(_steps(entry) for entry in read.list_("uncertain")),
         window=read.get("window", int),
         least_ruster=read.get("least_ruster", int),
+        stages=_stages(read.list_("stages")) if "stages" in content else None,
     )
     _check(mesh)
     return mesh
@@ -205,6 +209,9 @@ def _check(mesh: Mesh) -> None:
         raise MeshFileError(
             f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described"
         )
+    fault = stages_fault(mesh.stages, mesh.leaf_routes) if mesh.stages is not None else ""
+    if fault:
+        raise MeshFileError(fault)
 
 
 def _check_uncertain(mesh: Mesh) -> None:
@@ -319,6 +326,16 @@ def _steps(entry: Any) -> tuple[tuple[int, ...], ...]:
     if not isinstance(entry, list):
         raise MeshFileError(f"an uncertain route is {entry!r}, not a list of choices")
     return tuple(_route(choice) for choice in entry)
+
+
+def _stages(entries: list[Any]) -> Stages:
+    for entry in entries:
+        if not isinstance(entry, list) or len(entry) != 2 or any(type(n) is not int for n in entry):
+            raise MeshFileError(
+                f"the stages of a leaf are {entry!r}, not how many operators run before the Python "
+                "stage and how many in it"
+            )
+    return Stages(tuple((before, python) for before, python in entries))
 
 
 def _tree_to_json(tree: Tree) -> dict[str, Any]:
