@@ -153,6 +153,17 @@ class Stages:
         )
 
 
+LEAF = "__querymesh_leaf"
+"""The column that has a row's leaf, where stages must agree on it."""
+
+
+def python_part(mesh: Mesh) -> Mesh:
+    """What runs in Python of a mesh: all of it, or the middle part of its routes."""
+    if mesh.stages is None:
+        return mesh
+    return mesh.stages.python_mesh(mesh, None if mesh.stages.is_alike(mesh) else LEAF)
+
+
 def stages_fault(stages: Stages, routes: tuple[Route, ...]) -> str:
     """What keeps stages from fitting the routes of a tree's leaves; empty if nothing does."""
     if len(stages.splits) != len(routes):

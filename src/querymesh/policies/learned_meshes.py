@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.stages import python_part
 from querymesh.policies.policy import Following, Job, open_channel
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.run import Run
@@ -30,7 +31,9 @@ def mesh_sources(
 
             rows = rows_to_learn_from(training, run.cube.shards if run.cube else job.tasks)
         name = f"{job.name}/{alias}"
-        sources[alias] = MeshSource(name, started, channels.get(alias), rows, training.seed)
+        sources[alias] = MeshSource(
+            name, python_part(started), channels.get(alias), rows, training.seed
+        )
     return sources
 
 

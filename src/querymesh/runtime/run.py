@@ -57,6 +57,7 @@ class Run(Explained):
         self.cube = cube
         self.rates = dict(rates or {})
         self.tree: JoinShape | None = None
+        self.left_to_spark: tuple[str, ...] = ()
         self.learners: dict[str, Learner] = {}
         self.router_loops: dict[str, RouterLoop] = {}
         self.planner: PlanLoop | None = None

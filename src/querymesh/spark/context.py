@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import Broadcast, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from querymesh.runtime.reports import ipc_bytes
 from querymesh.runtime.task.place import TaskPlace
@@ -129,9 +130,9 @@ class AnalysedExpression:
     deterministic: bool
 
     @property
-    def type(self) -> str:
-        """The type of its value, as Spark's own DDL writes types."""
-        return str(self.expression.dataType().simpleString())
+    def type(self) -> DataType:
+        """The type of its value."""
+        return _parse_datatype_json_string(str(self.expression.dataType().json()))
 
     def part(self, way: Sequence[int]) -> AnalysedExpression:
         """A part of it: the child of this number, its child of that number, and so on."""
@@ -168,3 +169,12 @@ def column_of(session: SparkSession, expression: Any) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
     return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def has_python_filter(frame: DataFrame) -> bool:
+    """Whether a condition within the DataFrame's plan calls a Python function."""
+    conditions = frame._jdf.queryExecution().analyzed().toString()
+    return any(
+        "Filter" in line and "#" in line and "querymesh(" in line
+        for line in str(conditions).splitlines()
+    )

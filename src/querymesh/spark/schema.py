@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType, _parse_datatype_string
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
+from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
 from querymesh.errors import SchemaError, did_you_mean
 from querymesh.query.bind.share import QUERY, SharedQuery, result_name
@@ -23,12 +23,10 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
     return to_arrow_schema(data.schema, timezone=zone)
 
 
-def arrow_type(ddl: str, frame: DataFrame) -> pa.DataType:
-    """The Arrow type in which a task sees values of a Spark type, written as Spark's DDL."""
-    if ddl == "void":
-        return pa.null()
+def arrow_type(kind: DataType, frame: DataFrame) -> pa.DataType:
+    """The Arrow type in which a task sees values of a Spark type."""
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    return to_arrow_schema(_parse_datatype_string(f"v {ddl}"), timezone=zone).field(0).type
+    return to_arrow_type(kind, timezone=zone)
 
 
 WATERMARK = "spark.watermarkDelayMs"

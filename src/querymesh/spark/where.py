@@ -11,13 +11,18 @@ from pyspark.sql import DataFrame
 
 from querymesh.mesh.mesh import Mesh
 from querymesh.policies.policy import Policy
-from querymesh.query.parse.query import where as where_query
+from querymesh.policies.registry import policy_of
+from querymesh.query.parse.query import SOURCE
 from querymesh.query.predicate.predicate import Predicate
-from querymesh.spark.run import run
+from querymesh.spark.conditions.read import Condition, check_conditions, read_conditions
+from querymesh.spark.filters.filter_run import run_filter
+from querymesh.spark.filters.native import CatalystColumns
+from querymesh.spark.options import RunOptions, absolute
+from querymesh.spark.schema import arrow_schema
 
 
 def where(
-    *conditions: Predicate | str,
+    *conditions: Condition,
     policy: str | Policy = "mesh",
     engine: str = "auto",
     mesh: Mesh | None = None,
@@ -28,8 +33,9 @@ def where(
 ) -> Callable[[DataFrame], DataFrame]:
     """Keep the rows that satisfy every condition; for `df.transform(querymesh.where(...))`.
 
-    - `conditions`: each a `querymesh.predicate` or SQL text such as "port IN (22, 445)";
-      conditions joined by AND within one text are told apart
+    - `conditions`: each SQL text such as "port IN (22, 445)", a Column, a `udf`, `pandas_udf` or
+      `arrow_udf` of yours applied to columns, or a `querymesh.predicate`; conditions joined by AND
+      within one text or Column are told apart
     - `policy`, `engine`, `checkpoint`, `on_error`: as `querymesh.run` has them
     - `mesh`: one trained before, which runs as it is
     - `sample`: what to learn from, instead of the DataFrame itself
@@ -40,17 +46,16 @@ def where(
     DataFrame the mesh is trained here, on a sample (one scan). A stream learns from its first
     batches and goes on adapting.
     """
-    query = where_query(conditions, functions)
+    options = RunOptions(
+        policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
+        on_error=on_error, sample=sample,
+    )  # fmt: skip
+    check_conditions(conditions)
 
     def apply(df: DataFrame) -> DataFrame:
-        return run(
-            mesh or query,
-            df,
-            policy=policy,
-            engine=engine,
-            checkpoint=checkpoint,
-            on_error=on_error,
-            sample=sample,
-        )
+        read = read_conditions(df, conditions, functions)
+        bound = read.query.bind({SOURCE: arrow_schema(df)})
+        columns = CatalystColumns(read.columns)
+        return run_filter(bound, {SOURCE: df}, mesh, options, columns)
 
     return apply

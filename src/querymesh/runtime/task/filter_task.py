@@ -54,12 +54,15 @@ class FilterTask:
         """Which rows pass, for a filter to which Spark sends these columns and no others."""
         fabric = Fabric(self.bound, None, self.on_error)
         report = ViewReport(fabric.metrics)
-        router = self.source.begin(place, report).router
+        start = self.source.begin(place, report)
+        see = self._profiler(start, place, {}, report)
         for part in parts:
             arrays = part if isinstance(part, tuple) else (part,)
             batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
-            yield pa.array(fabric.passes(batch, router))
-        self.source.end(router, place, report)
+            if see is not None:
+                see(batch)
+            yield pa.array(fabric.passes(batch, start.router))
+        self.source.end(start.router, place, report)
         self._send(report, place)
 
     def _send(self, report: ViewReport, place: TaskPlace) -> None:

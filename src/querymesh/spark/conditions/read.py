@@ -17,6 +17,7 @@ from typing import TypeAlias
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, NullType
 
 from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query import expr as ours
@@ -43,6 +44,13 @@ class ReadConditions:
 
     query: Query
     columns: Mapping[str, Column] = field(default_factory=dict)
+
+
+def check_conditions(conditions: Sequence[object]) -> None:
+    """Refuse what is no condition, before there is a DataFrame."""
+    for condition in conditions:
+        if not isinstance(condition, Predicate | str | Column):
+            raise QueryError(not_a_condition(condition))
 
 
 def read_conditions(
@@ -85,10 +93,8 @@ class _Reader:
             self._predicate(condition)
         elif isinstance(condition, str):
             self._text(condition)
-        elif isinstance(condition, Column):
-            self._parts(self._analysed(condition, "the condition"))
         else:
-            raise QueryError(not_a_condition(condition))
+            self._parts(self._analysed(condition, "the condition"))
 
     def _predicate(self, condition: Predicate) -> None:
         name = condition.name.lower()
@@ -240,8 +246,9 @@ def _check_condition(whole: AnalysedExpression) -> None:
             f"{shown} is not deterministic: its order among other conditions would change the "
             "result; make it a column of the DataFrame beforehand, and filter by that"
         )
-    if whole.type not in ("boolean", "void"):
-        raise SchemaError(f"{shown} is {str(whole.type).upper()}, not a condition; compare it")
+    if not isinstance(whole.type, BooleanType | NullType):
+        kind = whole.type.simpleString().upper()
+        raise SchemaError(f"{shown} is {kind}, not a condition; compare it")
 
 
 def _wraps_without_ansi(read: Expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,8 +20,14 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_train import FilterTrainer
-from querymesh.spark.filters.native import run_native, why_not_native
-from querymesh.spark.filters.wide_rows import columns_to_send, filter_by
+from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
+from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
+from querymesh.spark.filters.staged import (
+    columns_to_send,
+    must_travel_whole,
+    staged_filter,
+    tellable,
+)
 from querymesh.spark.inputs import Data, static_tables
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
@@ -33,19 +40,32 @@ def run_filter(
     data: Mapping[str, Data],
     mesh: Mesh | JoinMesh | None,
     options: RunOptions,
+    columns: CatalystColumns | None = None,
 ) -> DataFrame:
-    """The query as a DataFrame, streaming if its source is."""
+    """The query as a DataFrame, streaming if its source is.
+
+    `columns` are how Catalyst evaluates the parts of the query that only it can.
+    """
     options.refuse_join_options()
-    source = _source(bound, data)
+    columns = columns or CatalystColumns()
+    whole = _source(bound, data)
     given = _given(bound, mesh, options)
-    suited = engine_for(options.engine, bound, options.policy, source.isStreaming)
-    alias, session = bound.source.alias, source.sparkSession
+    suited = engine_for(options.engine, bound, options.policy, whole.isStreaming)
+    settle = whole.isStreaming or not options.policy.can_be_written or options.engine == "fabric"
+    left = left_to_spark(whole, bound, columns, settle=settle)
+    if given and not _fits(given, left.bound):
+        left = replace(left, bound=bound)
+    given = {alias: check_fits(each, left.bound) for alias, each in given.items()}
+    source, bound = left.filtered(whole), left.bound
+    alias, session = bound.source.alias, whole.sparkSession
     job = Job(
         name=uuid4().hex,
         views={alias: bound},
         join=None,
         streaming=source.isStreaming,
-        trainer=FilterTrainer(bound, data, options.sample, options.on_error, suited),
+        trainer=FilterTrainer(
+            bound, {**data, alias: source}, options.sample, options.on_error, suited, columns
+        ),
         given=given,
         sampled=options.sample is not None,
         checkpoint=options.checkpoint,
@@ -57,10 +77,11 @@ def run_filter(
     engine = _settled(options, suited, beginning.meshes[alias], job)
     views = {alias: View(alias, bound, beginning.meshes[alias])}
     run = Run(bound.query, options.policy.name, engine, views)
+    run.left_to_spark = left.names
     if engine == "native":
-        out = run_native(source, bound, beginning.meshes[alias])
+        out = run_native(source, bound, beginning.meshes[alias], columns)
     else:
-        out = _on_fabric(source, data, job, beginning, run)
+        out = _on_fabric(source, data, job, beginning, run, left, columns)
     remember(out, run)
     return out
 
@@ -71,6 +92,8 @@ def _on_fabric(
     job: Job,
     beginning: Beginning,
     run: Run,
+    left: LeftToSpark,
+    columns: CatalystColumns,
 ) -> DataFrame:
     """The query on Arrow tasks."""
     view = run.view
@@ -78,13 +101,21 @@ def _on_fabric(
     reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
     tables = SentTables(source.sparkSession, static_tables(view.bound, data))
     task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
-    if not following.whole_rows and (names := columns_to_send(view.bound, view.mesh)) is not None:
-        return filter_by(source, task, names)
+    if not must_travel_whole(view.bound):
+        extra = tellable(view.bound) if following.whole_rows else ()
+        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra)
+        return staged_filter(source, task, sent, view.mesh, columns, left.above)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return task.run(batches, task_place())
 
     return source.mapInArrow(results, output_struct(view.bound, data))
+
+
+def _fits(given: Mapping[str, Mesh], bound: BoundQuery) -> bool:
+    """Whether a mesh is of the operators that remain once Spark has its part."""
+    names = [operator.name for operator in bound.operators]
+    return all([op.name for op in mesh.operators] == names for mesh in given.values())
 
 
 def engine_for(asked: str, bound: BoundQuery, policy: Policy, streaming: bool) -> str:
@@ -138,4 +169,4 @@ def _given(bound: BoundQuery, mesh: Mesh | JoinMesh | None, options: RunOptions)
             f"{bound.source.name} is the only windowed stream of this query: its mesh and its "
             "sample are of one stream, not of several"
         )
-    return {} if mesh is None else {bound.source.alias: check_fits(mesh, bound)}
+    return {} if mesh is None else {bound.source.alias: mesh}

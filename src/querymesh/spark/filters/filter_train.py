@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.mesh.mesh import Mesh, written_mesh
-from querymesh.query.model import BoundQuery
+from querymesh.query.expr import opaque_parts_of
+from querymesh.query.model import BoundQuery, Filter
+from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.inputs import Data, static_tables
 from querymesh.spark.sample import take_sample
 from querymesh.spark.schema import conform
@@ -29,6 +31,7 @@ class FilterTrainer:
     sample: Data | None
     on_error: str
     engine: str
+    columns: CatalystColumns = field(default_factory=CatalystColumns)
 
     def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
         """Train on the sample, or on one of the source; else the written order, where it will do.
@@ -40,6 +43,8 @@ class FilterTrainer:
         if len(bound.operators) < 2:
             return {alias: written}, {}
         given = self.data[alias] if self.sample is None else self.sample
+        if isinstance(given, DataFrame):
+            given = given.withColumns(dict(self.columns.opaque))
         first = take_sample(given, training.sample_rows, training.seed)
         if first.num_rows == 0:
             return {alias: written}, {}
@@ -63,7 +68,7 @@ class FilterTrainer:
         def take(rows: int, seed: int) -> Profile:
             again = (rows, seed) != (training.sample_rows, training.seed)
             sample = take_sample(given, rows, seed) if again else first
-            sample = conform(sample, bound.schemas[bound.source.alias])
+            sample = conform(sample, self._sample_schema())
             profile = profile_sample(bound, sample, tables, self.on_error)
             if session is None or profile.rows == 0:
                 return profile
@@ -73,6 +78,19 @@ class FilterTrainer:
             return replace(profile, drop_us=drop_us, pass_us=pass_us)
 
         return train_until_accurate(bound.query, take, overheads, training, policy)
+
+    def _sample_schema(self) -> pa.Schema:
+        """The source's columns, and those that Catalyst computes for the operators."""
+        schema = self.bound.schemas[self.bound.source.alias]
+        opaque = [
+            part
+            for operator in self.bound.operators
+            if isinstance(operator, Filter)
+            for part in opaque_parts_of(operator.expr)
+        ]
+        for part in dict.fromkeys(opaque):
+            schema = schema.append(pa.field(part.key, part.type))
+        return schema
 
     def _session(self) -> SparkSession | None:
         source = self.data[self.bound.source.alias]

@@ -1,4 +1,4 @@
-"""The native engine: a mesh as one Catalyst expression, run in generated code with no Python.
+"""What Catalyst evaluates of a mesh: conditions in generated code, with no Python.
 
     CASE WHEN <test> THEN <route of the yes leaf> ELSE <route of the no leaf> END
 
@@ -10,16 +10,39 @@ CASEs have an order that the optimizer keeps; a test looks at its plans, NULLs p
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.classify.tree import Leaf, Tree, as_condition
 from querymesh.mesh.mesh import Mesh
+from querymesh.query import expr as ours
 from querymesh.query.bind.share import SharedQuery
-from querymesh.query.expr import Column, Expr, user_calls_of
+from querymesh.query.expr import Expr, Opaque, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name, spark_sql
 from querymesh.stats.profile import Route
+
+
+@dataclass(frozen=True)
+class CatalystColumns:
+    """How Catalyst evaluates a query's expressions: its opaque parts, by key, as they were given,
+    all others as SQL that never raises."""
+
+    opaque: Mapping[str, Column] = field(default_factory=dict)
+
+    def of(self, expr: Expr) -> Column:
+        """An expression over the one source, as a Column."""
+        if isinstance(expr, Opaque):
+            return self.opaque[expr.key]
+        return F.expr(native_sql(expr))
+
+    def named(self, name: str) -> Column:
+        """A column of the source, or one that Catalyst computes for the tasks, under its name."""
+        return self.opaque[name] if name in self.opaque else F.col(quoted_name(name))
 
 
 def why_not_native(bound: BoundQuery) -> str | None:
@@ -37,40 +60,82 @@ def why_not_native(bound: BoundQuery) -> str | None:
     return None
 
 
-def run_native(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> DataFrame:
+def run_native(
+    source: DataFrame, bound: BoundQuery, mesh: Mesh, columns: CatalystColumns
+) -> DataFrame:
     """The query on a DataFrame, every kind of tuple in its own order."""
-    kept = source.filter(F.expr(mesh_condition(bound, mesh))) if bound.operators else source
+    kept = source
+    if bound.operators:
+        kept = source.filter(mesh_condition(bound, mesh.tree, mesh.leaf_routes, columns))
     return project(kept, bound)
 
 
 def project(kept: DataFrame, bound: BoundQuery) -> DataFrame:
     """The query's output columns, of the source's rows that passed it."""
     outputs = [(output.name, output.expr) for output in bound.outputs]
-    if outputs == [(name, Column(bound.source.alias, name)) for name in kept.columns]:
+    if outputs == [(name, ours.Column(bound.source.alias, name)) for name in kept.columns]:
         return kept
     return kept.select(*(F.expr(native_sql(expr)).alias(name) for name, expr in outputs))
 
 
-def mesh_condition(bound: BoundQuery, mesh: Mesh) -> str:
-    """The condition that is true for the tuples that pass every operator, in Spark SQL."""
-    filters = [operator for operator in bound.operators if isinstance(operator, Filter)]
-    conditions = [native_sql(operator.expr) for operator in filters]
+def mesh_condition(
+    bound: BoundQuery, tree: Tree, routes: Sequence[Route], columns: CatalystColumns
+) -> Column:
+    """The condition that is true for the tuples that pass every operator on their leaf's route.
 
-    def written(tree: Tree) -> str:
-        if isinstance(tree, Leaf):
-            return _route_condition(mesh.routes[tree.label], conditions)
-        test = native_sql(as_condition(tree.test, bound.source.alias))
-        return f"CASE WHEN {test} THEN {written(tree.yes)} ELSE {written(tree.no)} END"
+    `routes` are by leaf, left to right. Where all leaves have one route there is nothing to tell
+    apart, and where its order is as written it is what the user would have written.
+    """
+    conditions = {
+        operator.index: columns.of(operator.expr)
+        for operator in bound.operators
+        if isinstance(operator, Filter) and not user_calls_of(operator.expr)
+    }
+    if len(set(routes)) == 1:
+        route = routes[0]
+        if list(route) == sorted(route):
+            return _as_written([conditions[index] for index in route])
+        return _in_order([conditions[index] for index in route])
+    remaining = iter(routes)
 
-    return written(mesh.tree)
+    def written(node: Tree) -> Column:
+        if isinstance(node, Leaf):
+            return _in_order([conditions[index] for index in next(remaining)])
+        test = F.expr(native_sql(as_condition(node.test, bound.source.alias)))
+        yes = written(node.yes)
+        return F.when(test, yes).otherwise(written(node.no))
+
+    return written(tree)
 
 
-def _route_condition(route: Route, conditions: list[str]) -> str:
-    first, *rest = route
-    if not rest:
-        return conditions[first - 1]
-    onward = _route_condition(tuple(rest), conditions)
-    return f"CASE WHEN {conditions[first - 1]} THEN {onward} ELSE false END"
+def leaf_number(bound: BoundQuery, tree: Tree) -> Column:
+    """The leaf that a tuple reaches, numbered from 0, left to right."""
+    count = 0
+
+    def written(node: Tree) -> Column:
+        nonlocal count
+        if isinstance(node, Leaf):
+            count += 1
+            return F.lit(count - 1)
+        test = F.expr(native_sql(as_condition(node.test, bound.source.alias)))
+        yes = written(node.yes)
+        return F.when(test, yes).otherwise(written(node.no))
+
+    return written(tree)
+
+
+def _in_order(conditions: Sequence[Column]) -> Column:
+    """All of them, evaluated in this order whatever Catalyst thinks of it."""
+    if not conditions:
+        return F.lit(True)
+    *first, last = conditions
+    return reduce(lambda rest, each: F.when(each, rest).otherwise(False), reversed(first), last)
+
+
+def _as_written(conditions: Sequence[Column]) -> Column:
+    if not conditions:
+        return F.lit(True)
+    return reduce(lambda left, right: left & right, conditions)
 
 
 def native_sql(expr: Expr) -> str:

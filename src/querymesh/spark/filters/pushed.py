@@ -1,0 +1,108 @@
+"""What is left to Spark: conditions so cheap that taking them away from it would only cost.
+
+A comparison costs Catalyst some hundredths of a microsecond, and may spare the scan a row group or
+a whole partition. Such conditions are an ordinary filter below all others, and no operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame
+
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.expr import Expr, columns_of, opaque_parts_of, user_calls_of
+from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.spark.conditions.catalyst import Node
+from querymesh.spark.conditions.facts import is_cheap
+from querymesh.spark.context import analysed
+from querymesh.spark.filters.native import CatalystColumns
+
+
+@dataclass(frozen=True)
+class LeftToSpark:
+    """A query with the conditions taken out that are settled beforehand.
+
+    `bound` has the operators that remain. `below` are conditions for Spark to evaluate first,
+    `above` those that must come after a Python function; `names` are how both read. `trees` are
+    Catalyst's readings of the operators that remain and have one, by index.
+    """
+
+    bound: BoundQuery
+    below: tuple[Column, ...] = ()
+    above: tuple[Column, ...] = ()
+    names: tuple[str, ...] = ()
+    trees: Mapping[int, Node] = field(default_factory=dict)
+
+    def filtered(self, source: DataFrame) -> DataFrame:
+        """The source with what comes first as ordinary filters."""
+        for condition in self.below:
+            source = source.filter(condition)
+        return source
+
+
+def left_to_spark(
+    source: DataFrame, bound: BoundQuery, columns: CatalystColumns, *, settle: bool
+) -> LeftToSpark:
+    """Tell the conditions that Spark does best from the operators that are worth ordering.
+
+    To `settle` is to leave all to Spark that only Catalyst can evaluate, in the order as written:
+    where what is learned while a query runs cannot move them.
+    """
+    if isinstance(bound, SharedQuery):
+        return LeftToSpark(bound)
+    native = {
+        operator.index: columns.of(operator.expr)
+        for operator in bound.operators
+        if isinstance(operator, Filter) and _is_of_source(operator, bound)
+    }
+    found = analysed(source, list(native.values())) if native else []
+    trees = {index: each.tree for index, each in zip(native, found, strict=True)}
+    below: set[int] = set()
+    above: set[int] = set()
+    for operator in bound.operators:
+        if operator.index not in trees:
+            continue
+        opaque = settle and bool(opaque_parts_of(_expr(operator)))
+        if (is_cheap(trees[operator.index]) or opaque) and operator.after <= below:
+            below.add(operator.index)
+        elif opaque:
+            above.add(operator.index)
+    gone = below | above
+    kept = [operator.index for operator in bound.operators if operator.index not in gone]
+    return LeftToSpark(
+        replace(bound, operators=without(bound.operators, gone)),
+        _in_written_order(native, below),
+        _in_written_order(native, above),
+        tuple(operator.name for operator in bound.operators if operator.index in gone),
+        {new: trees[old] for new, old in enumerate(kept, start=1) if old in trees},
+    )
+
+
+def _in_written_order(native: Mapping[int, Column], chosen: Collection[int]) -> tuple[Column, ...]:
+    return tuple(native[index] for index in sorted(chosen))
+
+
+def _expr(operator: Operator) -> Expr:
+    assert isinstance(operator, Filter)
+    return operator.expr
+
+
+def without(operators: Collection[Operator], gone: Collection[int]) -> tuple[Operator, ...]:
+    """The operators that remain, numbered anew; nothing has to come after what is gone."""
+    kept = [operator for operator in operators if operator.index not in gone]
+    number = {operator.index: new for new, operator in enumerate(kept, start=1)}
+    return tuple(
+        replace(
+            operator,
+            index=number[operator.index],
+            after=frozenset(number[k] for k in operator.after if k in number),
+        )
+        for operator in kept
+    )
+
+
+def _is_of_source(operator: Filter, bound: BoundQuery) -> bool:
+    relations = {column.relation for column in columns_of(operator.expr)}
+    return not user_calls_of(operator.expr) and relations <= {None, bound.source.alias}

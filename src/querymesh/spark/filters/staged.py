@@ -1,0 +1,153 @@
+"""A filter with a Python stage: an Arrow function inside an ordinary Filter of Spark's plan.
+
+::
+
+    rows ─> before (Catalyst) ─> Arrow function: sent the columns that decide, booleans back ─┐
+                                  rows themselves stay in the JVM                             │
+    out  <─ after (Catalyst, only where the function said yes) <──────────────────────────────┘
+
+Declared deterministic, as Spark's own UDFs are, such a filter lets Spark prune columns and push
+later filters below it into the scan. It is a barrier only where it has to be: see `_is_barrier`.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import BooleanType
+
+from querymesh.classify.tree import attributes_of
+from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.stages import LEAF, python_part
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.expr import arrow_columns_of, user_calls_of
+from querymesh.query.model import BoundQuery, Filter
+from querymesh.query.types import Kind, kind_of
+from querymesh.runtime.task.filter_task import FilterTask
+from querymesh.spark.context import has_python_filter, task_place
+from querymesh.spark.filters.native import CatalystColumns, leaf_number, mesh_condition, project
+
+_by_hints: Any = arrow_udf
+"""PySpark's own types ask for a kind of function, where the hints of a function say it."""
+
+MOST_TELLING = 8
+"""Columns that no operator reads and that a stream sends all the same, since kinds of rows may
+differ by them. Each costs about a tenth of a microsecond a row."""
+
+_TELLING = {Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.DATE, Kind.TIMESTAMP}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The columns that a Python stage is sent: names as tasks see them, and how they are made."""
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+def must_travel_whole(bound: BoundQuery) -> bool:
+    """Whether rows go to Python with all their columns: look-ups add some, outputs may need it."""
+    if not bound.operators or isinstance(bound, SharedQuery):
+        return True
+    if any(user_calls_of(output.expr) for output in bound.outputs):
+        return True
+    return not all(isinstance(operator, Filter) for operator in bound.operators)
+
+
+def read_by(bound: BoundQuery, operators: Collection[int]) -> set[str]:
+    """The names of the columns that these operators read in Python."""
+    return {
+        column.name
+        for operator in bound.operators
+        if isinstance(operator, Filter) and operator.index in operators
+        for column in arrow_columns_of(operator.expr)
+    }
+
+
+def tellable(bound: BoundQuery) -> tuple[str, ...]:
+    """The columns by which kinds of rows might be told apart while a stream runs: those the
+    operators read, and a few others that are cheap to send."""
+    schema = bound.schemas[bound.source.alias]
+    read = read_by(bound, {operator.index for operator in bound.operators})
+    others = [f.name for f in schema if f.name not in read and kind_of(f.type) in _TELLING]
+    others.sort(key=lambda name: kind_of(schema.field(name).type) is Kind.STRING)
+    return (*sorted(read & set(schema.names)), *others[:MOST_TELLING])
+
+
+def columns_to_send(
+    bound: BoundQuery, mesh: Mesh, columns: CatalystColumns, *, extra: Collection[str] = ()
+) -> Sent:
+    """What the Python stage of a mesh reads: its operators, its classifier, and what is `extra`."""
+    inside = mesh.stages.in_python(mesh) if mesh.stages else {op.index for op in bound.operators}
+    read = read_by(bound, inside) | set(extra) | attributes_of(python_part(mesh).tree)
+    every = [*bound.schemas[bound.source.alias].names, *columns.opaque, LEAF]
+    names = tuple(name for name in every if name in read) or tuple(every[:1])
+    made = [leaf_number(bound, mesh.tree) if n == LEAF else columns.named(n) for n in names]
+    return Sent(names, tuple(made))
+
+
+def staged_filter(
+    source: DataFrame,
+    task: FilterTask,
+    sent: Sent,
+    mesh: Mesh,
+    columns: CatalystColumns,
+    above: Sequence[Column] = (),
+) -> DataFrame:
+    """The rows of the source that pass every stage, with the query's output columns.
+
+    `above` are conditions that Catalyst evaluates last, whatever the mesh.
+    """
+    bound, stages = task.bound, mesh.stages
+    if stages is not None and any(stages.before(mesh)):
+        source = source.filter(mesh_condition(bound, mesh.tree, stages.before(mesh), columns))
+    keeps = _keeps(source, task, sent, mesh)
+    if stages is not None and any(stages.after(mesh)):
+        after = mesh_condition(bound, mesh.tree, stages.after(mesh), columns)
+        keeps = F.when(keeps, after).otherwise(False)
+    for condition in above:
+        keeps = F.when(keeps, condition).otherwise(False)
+    return project(source.filter(keeps), bound)
+
+
+def _keeps(source: DataFrame, task: FilterTask, sent: Sent, mesh: Mesh) -> Column:
+    """The Arrow function on the columns that it is sent."""
+    names = sent.names
+
+    def querymesh(parts: Iterator[Any]) -> Iterator[pa.Array]:
+        return task.passes(names, parts, task_place())
+
+    # PySpark reads from the hints that batches come as an iterator, and knows typing's names only.
+    arrays = pa.Array if len(sent.names) == 1 else typing.Tuple[pa.Array, ...]  # noqa: UP006
+    querymesh.__annotations__ = {
+        "parts": typing.Iterator[arrays],  # type: ignore[valid-type]
+        "return": typing.Iterator[pa.Array],
+    }
+    function = _by_hints(querymesh, BooleanType())
+    if _is_barrier(source, task.bound, mesh):
+        function = function.asNondeterministic()
+    return typing.cast(Column, function(*sent.columns))
+
+
+def _is_barrier(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> bool:
+    """Whether later conditions must not move below this filter.
+
+    Under ANSI a later `cast(s as int) > 3` would be pushed below a SQL condition that guards it,
+    if that condition now stands in Python: plain Spark finishes, and this would fail. And of two
+    Python filters Spark would make one, which meets all rows: the first may be the other's guard.
+    """
+    inside = mesh.stages.in_python(mesh) if mesh.stages else {op.index for op in bound.operators}
+    moved = any(
+        isinstance(operator, Filter) and not user_calls_of(operator.expr)
+        for operator in bound.operators
+        if operator.index in inside
+    )
+    ansi = source.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+    return (moved and ansi) or has_python_filter(source)
