@@ -98,7 +98,7 @@ class EddyBeginning:
             own = None if self.job.join is None else own_conditions(view.bound)
             name = f"{self.job.name}/{alias}"
             sources[alias] = EddySource(name, self.policy, view.bound, self.routing, own, channel)
-            run.router_loops[alias] = self._loop(alias, sources[alias])
+            run.loops.append(self._loop(alias, sources[alias]))
         return Following(sources, self.whole_rows)
 
     def _loop(self, alias: str, source: EddySource) -> RouterLoop:

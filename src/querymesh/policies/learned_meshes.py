@@ -72,6 +72,6 @@ class LearnedMeshes:
                 from querymesh.runtime.loops.learner import Learner, settings_for
 
                 settings = settings_for(view, channel, self.policy, self.training, self.adaptation)
-                run.learners[alias] = Learner(view, settings)
+                run.loops.append(Learner(view, settings))
         any_column = bool(channels) and (self.job.join is None or self.policy == "mesh")
         return Following(sources, whole_rows=any_column)

@@ -120,7 +120,7 @@ class PlannedBeginning:
         assert run.cube is not None
         name, adapts = self.policy.name, self.policy.budget > 0
         channels = mesh_channels(self.job, run, name, adapts=adapts, must=True)
-        run.planner = PlanLoop(
+        plan_loop = PlanLoop(
             self.job.join,
             self.planner,
             Rounds(self.job.join, run.cube),
@@ -130,6 +130,7 @@ class PlannedBeginning:
             self.own,
             self.job.streams.watch_sources() if self.job.streaming else None,
         )
+        run.loops.append(plan_loop)
         sources = mesh_sources(self.job, run, channels, self.policy.training)
         sample = PlannerSample(self.planner.wants_keys)
         return Following(sources, planner_sample=sample)

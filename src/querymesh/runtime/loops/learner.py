@@ -34,6 +34,7 @@ from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
+from querymesh.runtime.loop import Loop
 from querymesh.runtime.reports import join_profiles
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.runtime.view import View
@@ -105,7 +106,7 @@ class _Batch:
         self.asked_evaluations += report.asked_evaluations
 
 
-class Learner:
+class Learner(Loop):
     """Learns a first mesh, if the stream has none, and then keeps it fitting."""
 
     def __init__(self, view: View, settings: LearnerSettings) -> None:
