@@ -30,7 +30,9 @@ class FilterTrainer:
     on_error: str
     engine: str
 
-    def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
+    def train(
+        self, training: Training, *, one_route: bool
+    ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """Train on the sample, or on one of the source; else the written order, where it will do.
 
         It will for fewer than two operators, which have one order, and for an empty DataFrame.
@@ -43,9 +45,11 @@ class FilterTrainer:
         first = take_sample(given, training.sample_rows, training.seed)
         if first.num_rows == 0:
             return {alias: written}, {}
-        return {alias: self.train_on(given, first, policy, training)}, {}
+        return {alias: self.train_on(given, first, training, one_route=one_route)}, {}
 
-    def train_on(self, given: Data, first: pa.Table, policy: str, training: Training) -> Mesh:
+    def train_on(
+        self, given: Data, first: pa.Table, training: Training, *, one_route: bool
+    ) -> Mesh:
         """Train on a first sample, and on larger ones of what was given if it is not accurate."""
         from querymesh.fabric.core.tables import make_tables
         from querymesh.fabric.profile.calibrate import calibrate
@@ -72,7 +76,7 @@ class FilterTrainer:
             drop_us, pass_us = native_costs_us(session, profile, bound)
             return replace(profile, drop_us=drop_us, pass_us=pass_us)
 
-        return train_until_accurate(bound.query, take, overheads, training, policy)
+        return train_until_accurate(bound.query, take, overheads, training, one_route=one_route)
 
     def _session(self) -> SparkSession | None:
         source = self.data[self.bound.source.alias]
