@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +13,10 @@ import pytest
 
 import querymesh as qm
 from equivalence import as_multiset, rows_of
+from querymesh.cost.utility import Weights
 from querymesh.mesh.mesh import Mesh
-from querymesh.policies.policy import Following, Job, Policy
-from querymesh.policies.registry import POLICIES, load_class, policy_of
+from querymesh.policies.policy import CommandLine, Following, Job, Policy
+from querymesh.policies.registry import POLICIES, load_class, names_where, policy_class, policy_of
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.mesh_source import MeshSource
 
@@ -51,6 +52,48 @@ def test_each_name_is_that_of_its_class() -> None:
         assert made == load_class(address)()
         assert made.name == name
         assert getattr(qm.policies, type(made).__name__) is type(made)
+
+
+def test_a_policy_makes_itself_of_what_was_said_on_the_command_line() -> None:
+    training = qm.policies.Training(sample_rows=700, seed=5)
+    planned = {"sample_rows": 700, "budget": 0.0, "seed": 5}
+    own = {"rate": {"goal": "first 10"}, "chart": {"weights": "0.4,0.6"}}
+    made = {
+        name: policy_class(name).from_command_line(
+            CommandLine(training, adapt=False, own=own.get(name, {}))
+        )
+        for name in POLICIES
+    }
+    assert made == {
+        "mesh": qm.policies.Mesh(training=training, adapt=False),
+        "single": qm.policies.Single(training=training, adapt=False),
+        "eddy": qm.policies.Eddy(seed=5),
+        "cbr": qm.policies.Cbr(seed=5),
+        "rate": qm.policies.Rate(goal=qm.policies.First(10), **planned),
+        "chart": qm.policies.Chart(weights=Weights(0.4, 0.6), **planned),
+    }
+    assert all(set(policy_class(name).own_options) == set(own.get(name, {})) for name in POLICIES)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_was_not_said_on_the_command_line_is_the_default(name: str) -> None:
+    said = CommandLine(qm.policies.Training())
+    defaults = policy_of(name)
+    made = policy_class(name).from_command_line(said)
+    assert replace(made, **({"seed": None} if name in ("eddy", "cbr") else {})) == defaults
+
+
+def test_what_a_policy_is_like_is_told_by_itself_and_not_by_its_name() -> None:
+    assert names_where(lambda policy: policy.has_plans) == ["rate", "chart"]
+    assert names_where(lambda policy: policy.shares_a_pass) == ["mesh", "single"]
+    assert [name for name in ("mesh", "single") if policy_of(name).one_route] == ["single"]
+
+
+@pytest.mark.parametrize("name", ["eddy", "cbr", "rate", "chart"])
+def test_a_policy_that_learns_while_it_runs_is_not_trained(name: str) -> None:
+    query = qm.query("SELECT id FROM T WHERE ok AND a > 3")
+    with pytest.raises(qm.TrainingError, match=f"policy '{name}' learns while it runs"):
+        qm.train(query, rows_of(np.random.default_rng(1), 9), policy=name)
 
 
 def test_a_policy_that_was_made_is_taken_as_it_is() -> None:

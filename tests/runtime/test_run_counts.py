@@ -10,7 +10,8 @@ from querymesh.mesh.hypercube import Hypercube
 from querymesh.mesh.mesh import written_mesh
 from querymesh.optimize.shards.join_shards import join_cube
 from querymesh.query.bind.windowed_join import bind_join
-from querymesh.runtime.loop import KEPT_PROBLEMS
+from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
+from querymesh.runtime.progress import RunProgress, watermark_text
 from querymesh.runtime.run import Run
 from querymesh.runtime.run_counts import KEPT_BATCHES
 from querymesh.runtime.task.place import TaskPlace
@@ -134,6 +135,51 @@ def test_where_nothing_is_learned_nobody_waits() -> None:
     assert filter_run().wait_until_learned(0)
     assert filter_run().router is None
     assert filter_run().loops == []
+
+
+class Listener(Loop):
+    """A kind of loop that `Run` has never heard of."""
+
+    problems = ("it listens badly",)
+
+    def __init__(self, learned: bool) -> None:
+        self.heard: list[TaskReport] = []
+        self.learned = learned
+
+    def receive(self, report: TaskReport) -> None:
+        self.heard.append(report)
+
+    def wait(self, seconds: float) -> bool:
+        return self.learned
+
+    def explain(self) -> str:
+        return f"heard of {len(self.heard)} tasks"
+
+    def add_progress(self, progress: RunProgress) -> None:
+        progress["streams"]["t"]["lateRows"] = len(self.heard)
+
+
+def test_a_new_kind_of_loop_is_put_into_the_run_and_takes_part_in_all_of_it() -> None:
+    run, loop, report = filter_run(), Listener(learned=False), filtered(0, 0, 5)
+    run.loops.append(loop)
+    run.receive(report)
+    assert loop.heard == [report]
+    assert run.problems == ["it listens badly"]
+    assert run.progress["streams"]["t"]["lateRows"] == 1
+    assert not run.wait_until_learned(0)
+    assert run.loops_of(Listener) == [loop]
+    assert run.plan_loop is run.indexing is run.router is None
+    loop.learned = True
+    assert run.wait_until_learned(0)
+
+
+def test_a_joins_progress_tells_of_its_states_and_how_far_time_has_come() -> None:
+    run = join_run()
+    run.receive(joined(0, 0, 4, horizon_us=1_500_000, idle=["b"]))
+    told = run.progress
+    assert (told["shards"], told["idleStreams"]) == (2, ["b"])
+    assert told["horizon"] == watermark_text(1_500_000) == "1970-01-01T00:00:01.500Z"
+    assert told["streams"]["a"]["numInputRows"] == told["streams"]["a"]["stateRows"] == 4
 
 
 def test_sparks_own_progress_has_ours_beside_it() -> None:

@@ -79,7 +79,7 @@ def stream(
     seed=0,
     batches=40,
     rows=2000,
-    policy="mesh",
+    one_route=False,
     adaptation=None,
     cost_us=None,
     mesh=None,
@@ -94,9 +94,9 @@ def stream(
     if mesh is None:
         known_us = np.full(regimes[0].shape[1], 1.0 if cost_us is None else 10.0)
         sample = tuples(rng, 1500, regimes[0], known_us)
-        mesh = train_mesh(QUERY, sample, OVERHEADS, training, policy)
+        mesh = train_mesh(QUERY, sample, OVERHEADS, training, one_route=one_route)
     measured = [cost_us is not None] * len(mesh.operators)
-    watch = Watch(mesh, OVERHEADS, training, adaptation, policy, measured)
+    watch = Watch(mesh, OVERHEADS, training, adaptation, one_route, measured)
     course = Course(mesh)
     for batch in range(batches):
         passes = regimes[batch * len(regimes) // batches]

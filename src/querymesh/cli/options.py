@@ -8,20 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-import querymesh as qm
 from querymesh.errors import OptionError
 from querymesh.optimize.train.training import Training
-
-
-class Policy(StrEnum):
-    """The names of the policies: who decides the route."""
-
-    mesh = "mesh"
-    single = "single"
-    eddy = "eddy"
-    cbr = "cbr"
-    rate = "rate"
-    chart = "chart"
+from querymesh.policies.policy import CommandLine, Policy
+from querymesh.policies.registry import POLICIES, policy_class
 
 
 class Engine(StrEnum):
@@ -30,6 +20,13 @@ class Engine(StrEnum):
     auto = "auto"
     native = "native"
     fabric = "fabric"
+
+
+def _registered(policy: str) -> str:
+    if policy not in POLICIES:
+        known = ", ".join(map(repr, POLICIES))
+        raise typer.BadParameter(f"{policy!r} is not one of {known}.")
+    return policy
 
 
 QueryFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a file with SQL")]
@@ -49,11 +46,14 @@ SaveMesh = Annotated[Path | None, typer.Option(help="save the trained mesh as JS
 # Of `run`.
 Output = Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")]
 PolicyName = Annotated[
-    Policy,
+    str,
     typer.Option(
+        metavar=f"<{'|'.join(POLICIES)}>",
+        callback=_registered,
+        autocompletion=lambda: list(POLICIES),
         help="a mesh, the best single order, or decided tuple by tuple: by overall "
         "selectivity (eddy) or by content (cbr); joins of windowed streams also round by "
-        "round: by output rates (rate), or by rate and memory (chart)"
+        "round: by output rates (rate), or by rate and memory (chart)",
     ),
 ]
 EngineName = Annotated[Engine, typer.Option(help="what runs it")]
@@ -121,34 +121,14 @@ def training_from(
     return Training.preset(preset, seed=seed, **said)
 
 
-def policy_from(
-    policy: Policy, training: Training, adapt: bool, goal: str | None, weights: str | None
-) -> qm.policies.Policy:
-    """The policy asked for, with the options that are its own."""
-    for name, given, owner in (("goal", goal, Policy.rate), ("weights", weights, Policy.chart)):
-        if given is not None and policy is not owner:
+def policy_from(name: str, said: CommandLine) -> Policy:
+    """The policy of a name as it makes itself of what was said; options of others are refused."""
+    chosen = policy_class(name)
+    for option in said.own:
+        if option not in chosen.own_options:
+            owner = next(each for each in POLICIES if option in policy_class(each).own_options)
             raise OptionError(
-                f"--{name} is of policy {owner.value}, and the policy is {policy.value}: give "
-                f"--policy {owner.value}, or leave --{name} out"
+                f"--{option} is of policy {owner}, and the policy is {name}: give "
+                f"--policy {owner}, or leave --{option} out"
             )
-    planned: dict[str, Any] = {"sample_rows": training.sample_rows, "seed": training.seed}
-    if not adapt:
-        planned["budget"] = 0.0
-    match policy:
-        case Policy.mesh:
-            return qm.policies.Mesh(training=training, adapt=adapt)
-        case Policy.single:
-            return qm.policies.Single(training=training, adapt=adapt)
-        case Policy.eddy:
-            return qm.policies.Eddy(seed=training.seed)
-        case Policy.cbr:
-            return qm.policies.Cbr(seed=training.seed)
-        case Policy.rate:
-            from querymesh.optimize.rate.goals import goal_from
-
-            return qm.policies.Rate(goal=None if goal is None else goal_from(goal), **planned)
-        case Policy.chart:
-            from querymesh.optimize.chart.charting import weights_from
-
-            chosen = None if weights is None else weights_from(weights)
-            return qm.policies.Chart(weights=chosen, **planned)
+    return chosen.from_command_line(said)

@@ -53,12 +53,12 @@ def print_run(result: DataFrame, output: Path) -> None:
 
 def write_page(result: DataFrame, html: Path) -> None:
     """What policy "rate" or "chart" knew and chose as a page; of charts, with the drawings."""
-    done = qm.inspect(result)
-    if done.planner is None:
+    plan_loop = qm.inspect(result).plan_loop
+    if plan_loop is None:
         raise qm.QueryMeshError(
             f"no page was written to {html}: nothing was planned by rates or charts"
         )
-    done.planner.explain(html=html)
+    plan_loop.explain(html=html)
     out.print(f"page written to {html}", soft_wrap=True)
 
 

@@ -17,15 +17,17 @@ from querymesh.cli.files import (
     stream_names,
     write_format,
 )
-from querymesh.cli.options import Engine, Policy, policy_from, training_from
+from querymesh.cli.options import Engine, policy_from, training_from
 from querymesh.cli.results import print_run, write_page, write_result
+from querymesh.policies.policy import CommandLine
+from querymesh.policies.registry import names_where, policy_class
 
 
 def run(
     query: options.QueryFile,
     inputs: options.Inputs,
     output: options.Output,
-    policy: options.PolicyName = Policy.mesh,
+    policy: options.PolicyName = "mesh",
     engine: options.EngineName = Engine.auto,
     checkpoint: options.Checkpoint = None,
     mesh: options.MeshFile = None,
@@ -55,10 +57,12 @@ def run(
         raise typer.BadParameter("--follow is for streams: give --stream as well")
     if stream and checkpoint is None:
         raise typer.BadParameter("--stream needs --checkpoint DIR, so that it can go on later")
-    if html is not None and policy not in (Policy.rate, Policy.chart):
+    if html is not None and not policy_class(policy).has_plans:
+        planning = names_where(lambda each: each.has_plans)
         raise typer.BadParameter(
-            "--html is a page of what policy rate or chart has planned: give --policy rate or "
-            "--policy chart; a mesh is drawn by querymesh explain --html"
+            f"--html is a page of what policy {' or '.join(planning)} has planned: give "
+            f"{' or '.join(f'--policy {name}' for name in planning)}; a mesh is drawn by "
+            "querymesh explain --html"
         )
     if output.exists() and not stream:
         raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
@@ -67,7 +71,9 @@ def run(
     asked = read_query(query, functions, time)
     plan = asked if mesh is None else _saved_mesh(mesh, asked)
     training = training_from(preset, search, start, tolerance, accuracy, seed)
-    chosen = policy_from(policy, training, adapt, goal, weights)
+    own = {"goal": goal, "weights": weights}
+    said = {name: text for name, text in own.items() if text is not None}
+    chosen = policy_from(policy, CommandLine(training, adapt, said))
     spark = qm.local_session(app_name="querymesh-run")
     data = read_files(spark, paths)
     if stream:

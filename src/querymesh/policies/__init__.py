@@ -12,18 +12,20 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import POLICIES, load_class
 
 if TYPE_CHECKING:
-    from querymesh.fabric.routers.routing import Routing
-    from querymesh.optimize.adapt.adapt import Adaptation
-    from querymesh.optimize.chart.charting import Charting
-    from querymesh.optimize.rate.goals import First, Last, MostBy
-    from querymesh.optimize.search.stop import Stop
-    from querymesh.optimize.train.training import Training
-    from querymesh.policies.cbr import Cbr
-    from querymesh.policies.chart import Chart
-    from querymesh.policies.eddy import Eddy
-    from querymesh.policies.mesh import Mesh
-    from querymesh.policies.rate import Rate
-    from querymesh.policies.single import Single
+    from querymesh.fabric.routers.routing import Routing as Routing
+    from querymesh.optimize.adapt.adapt import Adaptation as Adaptation
+    from querymesh.optimize.chart.charting import Charting as Charting
+    from querymesh.optimize.rate.goals import First as First
+    from querymesh.optimize.rate.goals import Last as Last
+    from querymesh.optimize.rate.goals import MostBy as MostBy
+    from querymesh.optimize.search.stop import Stop as Stop
+    from querymesh.optimize.train.training import Training as Training
+    from querymesh.policies.cbr import Cbr as Cbr
+    from querymesh.policies.chart import Chart as Chart
+    from querymesh.policies.eddy import Eddy as Eddy
+    from querymesh.policies.mesh import Mesh as Mesh
+    from querymesh.policies.rate import Rate as Rate
+    from querymesh.policies.single import Single as Single
 
 SETTINGS = {
     "Training": "querymesh.optimize.train.training:Training",
@@ -37,30 +39,16 @@ SETTINGS = {
 }
 """What policies take beside plain numbers: every choice a paper leaves open, and RBO's goals."""
 
-__all__ = [
-    "Adaptation",
-    "Cbr",
-    "Chart",
-    "Charting",
-    "Eddy",
-    "First",
-    "Last",
-    "Mesh",
-    "MostBy",
-    "Policy",
-    "Rate",
-    "Routing",
-    "Single",
-    "Stop",
-    "Training",
-]
+CLASSES = {address.partition(":")[2]: address for address in POLICIES.values()} | SETTINGS
+"""By the name of a class, where it is."""
+
+__all__ = ["Policy", *CLASSES]  # noqa: PLE0604  (the registry knows them)
 
 
 def __getattr__(name: str) -> Any:
-    by_class = {address.partition(":")[2]: address for address in POLICIES.values()} | SETTINGS
-    if name not in by_class:
+    if name not in CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = load_class(by_class[name])
+    found = load_class(CLASSES[name])
     globals()[name] = found
     return found
 

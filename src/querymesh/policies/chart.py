@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.cost.utility import Weights
 from querymesh.errors import OptionError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
-from querymesh.optimize.chart.charting import Charting, checked_weights
+from querymesh.optimize.chart.charting import Charting, checked_weights, weights_from
 from querymesh.policies.planned import Planned
 from querymesh.query.join import JoinQuery
 
@@ -25,6 +25,7 @@ class Chart(Planned):
     """
 
     name: ClassVar[str] = "chart"
+    own_options: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Weights | Sequence[float] | None = None
     charting: Charting = field(default_factory=Charting)
@@ -43,6 +44,11 @@ class Chart(Planned):
     def paper(cls, **options: Any) -> Chart:
         """With OM's own settings: ten partitions of each dimension, § 4.1's model as printed."""
         return cls(charting=Charting(k=10, model="paper"), **options)
+
+    @classmethod
+    def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:
+        """Weights such as 0.4,0.6."""
+        return {name: weights_from(text) for name, text in own.items()}
 
     def planner(
         self, join: JoinQuery, *, at_once: bool, sizes: dict[str, int] | None

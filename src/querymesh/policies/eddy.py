@@ -13,7 +13,7 @@ from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.mesh.mesh import Mesh
 from querymesh.options import check_integer
-from querymesh.policies.policy import Following, Job, Policy
+from querymesh.policies.policy import CommandLine, Following, Job, Policy
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Meeting
 from querymesh.runtime.channel import Channel
@@ -59,6 +59,11 @@ class Eddy(Policy):
         """With the settings of the CBR paper (its Table 2, and § 4 where the table is silent)."""
         return cls(routing=PAPER, **options)
 
+    @classmethod
+    def from_command_line(cls, said: CommandLine) -> Self:
+        """With the seed that was given: nothing is trained."""
+        return cls(seed=said.training.seed)
+
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
         """What is decided while tuples run cannot be written into a plan."""
         if engine == "native":
@@ -98,7 +103,7 @@ class EddyBeginning:
             own = None if self.job.join is None else own_conditions(view.bound)
             name = f"{self.job.name}/{alias}"
             sources[alias] = EddySource(name, self.policy, view.bound, self.routing, own, channel)
-            run.router_loops[alias] = self._loop(alias, sources[alias])
+            run.loops.append(self._loop(alias, sources[alias]))
         return Following(sources, self.whole_rows)
 
     def _loop(self, alias: str, source: EddySource) -> RouterLoop:

@@ -14,8 +14,8 @@ from querymesh.runtime.run import Run
 from querymesh.runtime.task.mesh_source import MeshSource
 
 if TYPE_CHECKING:
-    from querymesh.optimize.adapt.adapt import Adaptation
     from querymesh.optimize.train.training import Training
+    from querymesh.policies.mesh import Trained
 
 
 def mesh_sources(
@@ -57,24 +57,23 @@ class LearnedMeshes:
     """The beginning of a run on meshes."""
 
     job: Job
-    policy: str
-    training: Training
-    adaptation: Adaptation | None
-    must_adapt: bool
+    policy: Trained
     meshes: Mapping[str, Mesh]
     rates: Mapping[str, float]
 
     def follow(self, run: Run) -> Following:
         """Let a stream's meshes be learned and adapt; those of a batch stay as they are."""
-        adapts = self.adaptation is not None
-        channels = mesh_channels(self.job, run, self.policy, adapts=adapts, must=self.must_adapt)
-        sources = mesh_sources(self.job, run, channels, self.training)
+        policy, adapts = self.policy, self.policy.adaptation is not None
+        channels = mesh_channels(self.job, run, policy.name, adapts=adapts, must=policy.must_adapt)
+        sources = mesh_sources(self.job, run, channels, policy.training)
         for alias, channel in channels.items():
             view = run.views[alias]
             if adapts or not view.mesh.is_learned:
                 from querymesh.runtime.loops.learner import Learner, settings_for
 
-                settings = settings_for(view, channel, self.policy, self.training, self.adaptation)
-                run.learners[alias] = Learner(view, settings)
-        any_column = bool(channels) and (self.job.join is None or self.policy == "mesh")
+                settings = settings_for(
+                    view, channel, policy.training, policy.adaptation, one_route=policy.one_route
+                )
+                run.loops.append(Learner(view, settings))
+        any_column = bool(channels) and (self.job.join is None or not policy.one_route)
         return Following(sources, whole_rows=any_column)

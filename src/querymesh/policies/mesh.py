@@ -14,7 +14,7 @@ from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.train.training import Training
 from querymesh.options import check_integer
 from querymesh.policies.learned_meshes import LearnedMeshes
-from querymesh.policies.policy import Job, Policy
+from querymesh.policies.policy import CommandLine, Job, Policy
 
 log = logging.getLogger("querymesh")
 
@@ -38,6 +38,8 @@ class Trained(Policy):
 
     shares_a_pass: ClassVar[bool] = True
     can_be_written: ClassVar[bool] = True
+    one_route: ClassVar[bool] = False
+    """Whether all tuples take one route."""
 
     sample_rows: int | None = None
     accuracy: float | None = None
@@ -69,6 +71,11 @@ class Trained(Policy):
         """With the defaults of the paper's experiments, QM's "table-1" or "table-3"."""
         return cls(training=Training.preset(table), **options)
 
+    @classmethod
+    def from_command_line(cls, said: CommandLine) -> Self:
+        """Trained as was said."""
+        return cls(training=said.training, adapt=said.adapt)
+
     @property
     def adaptation(self) -> Adaptation | None:
         """How a stream adapts; None if it keeps the mesh it learned first."""
@@ -87,18 +94,15 @@ class Trained(Policy):
         if self.must_adapt and not job.streaming:
             log.warning("adapt= is for streams: a batch keeps the mesh its sample gave it")
         meshes, rates = self._meshes(job)
-        return LearnedMeshes(
-            job, self.name, self.training, self.adaptation, self.must_adapt, meshes, rates
-        )
+        return LearnedMeshes(job, self, meshes, rates)
 
     def _meshes(self, job: Job) -> tuple[Mapping[str, MeshData], Mapping[str, float]]:
         if job.given:
-            single = self.name == "single"
-            found = {a: as_single(mesh) if single else mesh for a, mesh in job.given.items()}
-            return found, job.rates
+            given = job.given.items()
+            return {a: as_single(m) if self.one_route else m for a, m in given}, job.rates
         if job.streaming and not job.sampled:
             return job.written(), {}
-        return job.trainer.train(self.name, self.training)
+        return job.trainer.train(self.training, one_route=self.one_route)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from querymesh.errors import OptionError, QueryError, UnsupportedError
 from querymesh.mesh.mesh import Mesh
@@ -19,7 +19,7 @@ from querymesh.optimize.planning.planner import Planner
 from querymesh.optimize.train.training import Training
 from querymesh.options import check_number
 from querymesh.policies.learned_meshes import mesh_channels, mesh_sources
-from querymesh.policies.policy import Following, Job, Policy
+from querymesh.policies.policy import CommandLine, Following, Job, Policy
 from querymesh.policies.sampled_round import sampled_round
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.join import JoinQuery
@@ -45,6 +45,8 @@ class Planned(Policy):
     - `seed`: of everything that is drawn by chance; 0
     """
 
+    has_plans: ClassVar[bool] = True
+
     sample_rows: int = SAMPLE_ROWS
     budget: float = BUDGET
     seed: int = 0
@@ -56,6 +58,22 @@ class Planned(Policy):
             raise OptionError(
                 f"budget is a share of the time, from 0 to 1, not {self.budget}: 0 plans once"
             )
+
+    @classmethod
+    def from_command_line(cls, said: CommandLine) -> Self:
+        """Planned once if it is not to adapt."""
+        training = said.training
+        return cls(
+            sample_rows=training.sample_rows,
+            budget=BUDGET if said.adapt else 0.0,
+            seed=training.seed,
+            **cls.read_own(said.own),
+        )
+
+    @classmethod
+    def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:
+        """The options of this policy alone, from their text on the command line."""
+        return {}
 
     @property
     def training(self) -> Training:
@@ -120,7 +138,7 @@ class PlannedBeginning:
         assert run.cube is not None
         name, adapts = self.policy.name, self.policy.budget > 0
         channels = mesh_channels(self.job, run, name, adapts=adapts, must=True)
-        run.planner = PlanLoop(
+        plan_loop = PlanLoop(
             self.job.join,
             self.planner,
             Rounds(self.job.join, run.cube),
@@ -130,6 +148,7 @@ class PlannedBeginning:
             self.own,
             self.job.streams.watch_sources() if self.job.streaming else None,
         )
+        run.loops.append(plan_loop)
         sources = mesh_sources(self.job, run, channels, self.policy.training)
         sample = PlannerSample(self.planner.wants_keys)
         return Following(sources, planner_sample=sample)

@@ -16,7 +16,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.mesh.fit import check_fits
@@ -41,8 +41,11 @@ log = logging.getLogger("querymesh")
 class Trainer(Protocol):
     """Learns meshes before a run; the platform knows how to take a sample."""
 
-    def train(self, policy: str, training: Training) -> tuple[Mapping[str, Mesh], dict[str, float]]:
-        """A mesh for each source, learned from a sample, and the rows of each in it."""
+    def train(
+        self, training: Training, *, one_route: bool
+    ) -> tuple[Mapping[str, Mesh], dict[str, float]]:
+        """A mesh for each source, learned from a sample, and the rows of each in it; with
+        `one_route`, the best single order of each."""
 
 
 class Streams(Protocol):
@@ -119,6 +122,19 @@ class Beginning(Protocol):
         """Put what learns, plans or hands on into the run, and say where tasks find routers."""
 
 
+@dataclass(frozen=True)
+class CommandLine:
+    """What was said on the command line to whichever policy is chosen.
+
+    `own` are the options that belong to some policies alone, by name and as text: those that were
+    given. A policy names its own in `own_options`.
+    """
+
+    training: Training
+    adapt: bool = True
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
 class Policy(ABC):
     """Decides which operators a tuple meets in which order. Options are checked when it is made."""
 
@@ -128,6 +144,17 @@ class Policy(ABC):
 
     can_be_written: ClassVar[bool] = False
     """Whether its routes can be written into Spark's plan beforehand."""
+
+    has_plans: ClassVar[bool] = False
+    """Whether it plans as it runs, so that there is a page of its plans."""
+
+    own_options: ClassVar[tuple[str, ...]] = ()
+    """The options of the command line that are its own, such as "goal" for --goal."""
+
+    @classmethod
+    def from_command_line(cls, said: CommandLine) -> Self:
+        """The policy with what was said on the command line; with its defaults unless it looks."""
+        return cls()
 
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
         """Refuse what it cannot run, naming what can."""

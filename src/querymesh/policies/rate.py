@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from querymesh.errors import OptionError, QueryError
-from querymesh.optimize.rate.goals import First, Goal, Last, MostBy
+from querymesh.optimize.rate.goals import First, Goal, Last, MostBy, goal_from
 from querymesh.optimize.rate.rate_planner import RatePlanner
 from querymesh.policies.planned import Planned
 from querymesh.policies.policy import Job
@@ -28,6 +29,7 @@ class Rate(Planned):
     """
 
     name: ClassVar[str] = "rate"
+    own_options: ClassVar[tuple[str, ...]] = ("goal",)
 
     goal: Goal | None = None
 
@@ -37,6 +39,11 @@ class Rate(Planned):
             raise OptionError(
                 f"goal is querymesh.policies.MostBy(60), First(1000) or Last(), not {self.goal!r}"
             )
+
+    @classmethod
+    def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:
+        """A goal such as 'most by 60s'."""
+        return {name: goal_from(text) for name, text in own.items()}
 
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
         """Its trees can run as Spark's own joins too."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from querymesh.options import check_short_name
 from querymesh.policies.policy import Policy
 
 POLICIES: Mapping[str, str] = {
-    "single": "querymesh.policies.single:Single",
     "mesh": "querymesh.policies.mesh:Mesh",
+    "single": "querymesh.policies.single:Single",
     "eddy": "querymesh.policies.eddy:Eddy",
     "cbr": "querymesh.policies.cbr:Cbr",
     "rate": "querymesh.policies.rate:Rate",
@@ -23,9 +23,19 @@ def policy_of(given: str | Policy) -> Policy:
     if isinstance(given, Policy):
         return given
     check_short_name("policy", given, POLICIES, "policies.Mesh(sample_rows=5000)")
-    made = load_class(POLICIES[given])()
-    assert isinstance(made, Policy)
-    return made
+    return policy_class(given)()
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The class of a policy that is registered, loaded when it is asked for."""
+    found = load_class(POLICIES[name])
+    assert issubclass(found, Policy)
+    return found
+
+
+def names_where(holds: Callable[[type[Policy]], bool]) -> list[str]:
+    """The names of the policies of which something holds. It loads all of them."""
+    return [name for name in POLICIES if holds(policy_class(name))]
 
 
 def load_class(address: str) -> type:

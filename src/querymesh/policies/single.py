@@ -16,3 +16,4 @@ class Single(Trained):
     """
 
     name: ClassVar[str] = "single"
+    one_route: ClassVar[bool] = True

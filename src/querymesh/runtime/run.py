@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import threading
 from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from querymesh.cost.plan_tree import JoinShape
 from querymesh.errors import UnsupportedError
@@ -18,6 +17,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.query.model import Query
 from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
+from querymesh.runtime.progress import RunProgress, StreamProgress, watermark_text
 from querymesh.runtime.run_counts import BatchCounts, Batches, ShardCounts
 from querymesh.runtime.task_report import StreamState, TaskReport
 from querymesh.runtime.view import View
@@ -25,17 +25,19 @@ from querymesh.runtime.view import View
 if TYPE_CHECKING:
     from querymesh.fabric.routers.learned import Learned
     from querymesh.runtime.loops.index_loop import IndexLoop
-    from querymesh.runtime.loops.learner import Learner
     from querymesh.runtime.loops.plan_loop import PlanLoop
     from querymesh.runtime.loops.router_loop import RouterLoop
+
+Kind = TypeVar("Kind", bound=Loop)
 
 
 class Run(Explained):
     """One run of a query. A query over one source has one view, a join one for each stream.
 
     `policy` and `engine` are those that were chosen; `views` are by alias. `cube` is how a join is
-    spread over shards, `indexing` how its states are found there; `tree` is its shape where it runs
-    as a tree of Spark's own joins. `planner` chooses the orders of policies "rate" and "chart".
+    spread over shards; `tree` is its shape where it runs as a tree of Spark's own joins. `loops`
+    are what learns, plans and tunes while the query runs: every report goes to all of them.
+    `left_to_spark` are the conditions that Spark evaluates by itself, as people read them.
 
     A DataFrame written to several sinks is several streams: their figures add up, and `batches`
     tells them apart by `query_id`. What runs in Spark's generated code has no counters.
@@ -58,10 +60,7 @@ class Run(Explained):
         self.rates = dict(rates or {})
         self.tree: JoinShape | None = None
         self.left_to_spark: tuple[str, ...] = ()
-        self.learners: dict[str, Learner] = {}
-        self.router_loops: dict[str, RouterLoop] = {}
-        self.planner: PlanLoop | None = None
-        self.indexing: IndexLoop | None = None
+        self.loops: list[Loop] = []
         self._lock = threading.Lock()
         self._batches = Batches(self.views, by_shard=cube is not None)
         self._shards = ShardCounts()
@@ -79,12 +78,30 @@ class Run(Explained):
         for loop in self.loops:
             loop.receive(report)
 
+    def loops_of(self, kind: type[Kind]) -> list[Kind]:
+        """The loops of one class."""
+        return [loop for loop in self.loops if isinstance(loop, kind)]
+
     @property
-    def loops(self) -> list[Loop]:
-        """What learns, plans and tunes while the query runs."""
-        found: list[Loop] = [*self.learners.values(), *self.router_loops.values()]
-        found += [] if self.planner is None else [self.planner]
-        return found if self.indexing is None else [*found, self.indexing]
+    def plan_loop(self) -> PlanLoop | None:
+        """What chooses the orders of policies "rate" and "chart"; None with any other policy."""
+        from querymesh.runtime.loops.plan_loop import PlanLoop
+
+        return next(iter(self.loops_of(PlanLoop)), None)
+
+    @property
+    def indexing(self) -> IndexLoop | None:
+        """How the states of a join are found in its shards; None of any other query."""
+        from querymesh.runtime.loops.index_loop import IndexLoop
+
+        return next(iter(self.loops_of(IndexLoop)), None)
+
+    @property
+    def router_loops(self) -> dict[str, RouterLoop]:
+        """What keeps the knowledge of the routers of policy "eddy" or "cbr", by source."""
+        from querymesh.runtime.loops.router_loop import RouterLoop
+
+        return {loop.alias: loop for loop in self.loops_of(RouterLoop)}
 
     @property
     def view(self) -> View:
@@ -101,7 +118,7 @@ class Run(Explained):
         if self.tree is not None:
             raise UnsupportedError(
                 "a tree of Spark's own joins has no mesh: `tree` is its shape, and "
-                "`planner.explain()` tells what it was chosen by"
+                "`plan_loop.explain()` tells what it was chosen by"
             )
         if self.cube is None:
             return self.view.mesh
@@ -201,8 +218,9 @@ class Run(Explained):
 
         None where policy "eddy" or "cbr" decides tuple by tuple.
         """
+        decided = self.router_loops
         return {
-            alias: {} if alias in self.router_loops else view.route_shares()
+            alias: {} if alias in decided else view.route_shares()
             for alias, view in self.views.items()
         }
 
@@ -223,69 +241,52 @@ class Run(Explained):
         """Wait until the loops have learned or planned something from what was reported so far;
         False if it took longer, True at once where nothing is learned."""
         until = monotonic() + seconds
-        learning = [loop for loop in self.loops if loop is not self.indexing]
-        heard = all(loop.wait(max(until - monotonic(), 0.0)) for loop in learning)
-        if self.planner is None:
-            return heard
-        return heard and self.planner.done.wait(max(until - monotonic(), 0.0))
+        return all(
+            loop.wait_until_learned(max(until - monotonic(), 0.0)) for loop in list(self.loops)
+        )
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> RunProgress:
         """How far the run has come, in the names of Spark's own progress."""
-        batches = self.batches
-        last = batches[-1] if batches else None
-        ours: dict[str, Any] = {
-            "policy": self.policy,
-            "engine": self.engine,
-            "evaluations": sum(view.counts.evaluations for view in self.views.values()),
-            "routingCalls": self.routing_calls,
-            "streams": {alias: self._stream_progress(alias) for alias in self.views},
-        }
-        if self.cube is not None and self.indexing is not None:
-            ours |= {
-                "shards": self.cube.shards,
-                "horizon": _iso(last.horizon_us if last else None),
-                "idleStreams": last.idle if last else [],
-                "probes": self.probes,
-                "comparisons": self.comparisons,
-                "index": self.indexing.kind,
-                "indexChanges": len(self.indexing.changes),
-            }
+        ours = RunProgress(
+            policy=self.policy,
+            engine=self.engine,
+            evaluations=sum(view.counts.evaluations for view in self.views.values()),
+            routingCalls=self.routing_calls,
+            streams={alias: self._stream_progress(alias) for alias in self.views},
+        )
+        if self.cube is not None:
+            batches = self.batches
+            last = batches[-1] if batches else None
+            ours["shards"] = self.cube.shards
+            ours["horizon"] = watermark_text(last.horizon_us if last else None)
+            ours["idleStreams"] = last.idle if last else []
+            ours["probes"] = self.probes
+            ours["comparisons"] = self.comparisons
+        for loop in self.loops:
+            loop.add_progress(ours)
         return ours
 
-    def _stream_progress(self, alias: str) -> dict[str, Any]:
+    def _stream_progress(self, alias: str) -> StreamProgress:
         view = self.views[alias]
-        progress: dict[str, Any] = {
-            "numInputRows": view.counts.rows_in,
-            "numOutputRows": view.counts.rows_out,
-            "meshVersion": view.version,
-            "routeShares": self.route_shares[alias],
-        }
-        if self.indexing is not None:
-            state, index = self.states[alias], self.indexing.streams[alias]
-            progress |= {
-                "numInputRows": self.arrived[alias],
-                "stateRows": state.rows,
-                "stateBytes": state.bytes,
-                "statePartitions": state.partitions,
-                "lateRows": self.late[alias],
-                "untimedRows": self.untimed[alias],
-                "unjoinableRows": self.unjoinable[alias],
-                "index": index.plan.to_json(),
-                "indexBytes": index.bytes,
-                "comparisonsPerProbe": index.comparisons_per_probe,
-            }
+        progress = StreamProgress(
+            numInputRows=view.counts.rows_in,
+            numOutputRows=view.counts.rows_out,
+            meshVersion=view.version,
+            routeShares=self.route_shares[alias],
+        )
+        if self.cube is not None:
+            state = self.states[alias]
+            progress["numInputRows"] = self.arrived[alias]
+            progress["stateRows"] = state.rows
+            progress["stateBytes"] = state.bytes
+            progress["statePartitions"] = state.partitions
+            progress["lateRows"] = self.late[alias]
+            progress["untimedRows"] = self.untimed[alias]
+            progress["unjoinableRows"] = self.unjoinable[alias]
         return progress
 
-    def progress_with(self, spark_progress: Mapping[str, Any] | None) -> dict[str, Any]:
+    def progress_with(self, spark_progress: Mapping[str, object] | None) -> dict[str, object]:
         """Spark's own progress of the streaming query, `query.lastProgress`, with ours beside it
         under `querymesh`."""
         return {**dict(spark_progress or {}), "querymesh": self.progress}
-
-
-def _iso(time_us: int | None) -> str | None:
-    """As Spark's progress writes a watermark."""
-    if time_us is None:
-        return None
-    moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=time_us)
-    return moment.isoformat(timespec="milliseconds") + "Z"

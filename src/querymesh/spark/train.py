@@ -60,11 +60,12 @@ def train(
         from querymesh.optimize.shards.join_shards import join_cube, shard_count
         from querymesh.spark.joins.join_train import JoinData
 
-        meshes, rates = JoinData(bound, data, None, on_error).train(chosen.name, training)
+        inputs = JoinData(bound, data, None, on_error)
+        meshes, rates = inputs.train(training, one_route=chosen.one_route)
         cube = join_cube(bound, shard_count(bound, None, active_parallelism()), rates)
         return JoinMesh(query, meshes, rates, cube)
     source = data[bound.source.alias]
     first = take_sample(source, training.sample_rows, training.seed)
     suited = engine_for(engine, bound, chosen, streaming=False)
     trainer = FilterTrainer(bound, data, None, on_error, suited)
-    return trainer.train_on(source, first, chosen.name, training)
+    return trainer.train_on(source, first, training, one_route=chosen.one_route)

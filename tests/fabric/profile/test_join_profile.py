@@ -142,7 +142,7 @@ def test_a_condition_after_another_is_not_asked_about_nothing():
 def trained(sql, tables, **settings):
     join = bound(sql, tables)
     data = {r.alias: tables[r.name] for r in join.query.relations}
-    meshes, _ = JoinData(join, data, None, "raise").train("mesh", Training(**settings))
+    meshes, _ = JoinData(join, data, None, "raise").train(Training(**settings), one_route=False)
     return join, meshes
 
 

@@ -14,9 +14,9 @@ from simulated_stream import OPPOSITE, OVERHEADS, QUERY, stream, tuples
 SWAPPED = np.roll(OPPOSITE, 1, axis=1)
 
 
-def trained(passes, seed=0, policy="mesh"):
+def trained(passes, seed=0, one_route=False):
     profile = tuples(np.random.default_rng(seed), 1500, passes)
-    return train_mesh(QUERY, profile, OVERHEADS, Training(seed=seed), policy)
+    return train_mesh(QUERY, profile, OVERHEADS, Training(seed=seed), one_route=one_route)
 
 
 def test_a_mesh_that_fits_has_no_challenger():
@@ -73,7 +73,7 @@ def test_a_search_finds_kinds_that_the_running_mesh_does_not_tell_apart():
 
 def test_the_error_of_a_saving_is_that_of_a_mean():
     """The running order is the opposite of the only one that suits both halves."""
-    mesh = trained(np.array([[0.1, 0.5, 0.9]]), policy="single")
+    mesh = trained(np.array([[0.1, 0.5, 0.9]]), one_route=True)
     recent = tuples(np.random.default_rng(1), 60, np.array([[0.95, 0.5, 0.05]]))
     compared = consider(mesh, recent, OVERHEADS, Training())
     saved = recent.realized_us((1, 2, 3)) - recent.realized_us((3, 2, 1))
@@ -91,8 +91,8 @@ def test_policy_single_gives_a_running_mesh_one_order():
     mesh = trained(OPPOSITE)
     assert not mesh.is_single
     recent = tuples(np.random.default_rng(1), 300, OPPOSITE)
-    assert better_mesh(mesh, recent, OVERHEADS, Training(), "single").mesh.is_single
-    assert consider(mesh, recent, OVERHEADS, Training(), "single").saving_us < 0
+    assert better_mesh(mesh, recent, OVERHEADS, Training(), one_route=True).mesh.is_single
+    assert consider(mesh, recent, OVERHEADS, Training(), one_route=True).saving_us < 0
 
 
 def test_without_a_holdout_a_third_judges():
@@ -142,12 +142,12 @@ def test_the_running_classifier_may_get_other_routes_and_asks_no_test_in_vain(al
 
 
 def test_policy_single_only_ever_gets_another_order():
-    mesh = trained(np.array([[0.1, 0.5, 0.9]]), policy="single")
+    mesh = trained(np.array([[0.1, 0.5, 0.9]]), one_route=True)
     recent = tuples(np.random.default_rng(1), 300, np.array([[0.9, 0.5, 0.1]]))
-    finding = better_mesh(mesh, recent, OVERHEADS, Training(), "single")
+    finding = better_mesh(mesh, recent, OVERHEADS, Training(), one_route=True)
     assert finding.mesh.routes == ((3, 2, 1),)
-    assert better_mesh(trained(OPPOSITE, policy="single"), three_classes(), OVERHEADS, Training(),
-                       "single").mesh.is_single  # fmt: skip
+    assert better_mesh(trained(OPPOSITE, one_route=True), three_classes(), OVERHEADS, Training(),
+                       one_route=True).mesh.is_single  # fmt: skip
 
 
 def test_an_adapted_mesh_keeps_window_and_open_orders_as_training_has_them():
@@ -177,7 +177,7 @@ def test_after_a_swap_evaluations_return_to_the_new_oracle(seed):
 
 def test_a_single_order_follows_its_data_too():
     regimes = [np.array([[0.1, 0.5, 0.9]]), np.array([[0.9, 0.5, 0.1]])]
-    course = stream(regimes, policy="single")
+    course = stream(regimes, one_route=True)
     assert [course.mesh.routes, len(course.switches)] == [((3, 2, 1),), 1]
     assert max(course.of_oracle[30:]) < 1.02
 

@@ -19,7 +19,7 @@ SWAPPED = np.roll(OPPOSITE, 1, axis=1)
 
 def watching(mesh, adaptation=None, measured=(False,) * 3, profile=None):
     chosen = adaptation or Adaptation()
-    return Watch(mesh, OVERHEADS, Training(), chosen, "mesh", list(measured), profile)
+    return Watch(mesh, OVERHEADS, Training(), chosen, False, list(measured), profile)
 
 
 def mesh_of(passes=OPPOSITE):
@@ -74,7 +74,7 @@ def test_a_look_has_what_a_search_needs():
     assert look.profile.drop_us.tolist() == [10.0, 11.0, 12.0]
     assert look.profile.pass_us.tolist() == [20.0, 21.0, 22.0]
     assert (look.mesh, look.overheads, look.adaptation) == (mesh, OVERHEADS, adaptation)
-    assert (look.training, look.policy, look.changed, look.epoch) == (Training(), "mesh", "", 0)
+    assert (look.training, look.one_route, look.changed, look.epoch) == (Training(), False, "", 0)
 
 
 def drifted(mesh, **options):

@@ -79,7 +79,7 @@ def test_where_nothing_is_searched_nothing_is_sampled_again():
     mesh = trained(lambda rows, seed: profile_of(np.ones((rows, 1))), accuracy=0.9)
     assert mesh.routes == ((1,),)
     single = train_until_accurate(
-        QUERY, Source(), OVERHEADS, Training(sample_rows=100, accuracy=0.9), "single"
+        QUERY, Source(), OVERHEADS, Training(sample_rows=100, accuracy=0.9), one_route=True
     )
     assert single.is_single
 

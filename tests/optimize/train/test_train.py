@@ -244,7 +244,7 @@ def test_a_tuple_that_judges_twice_counts_once():
 
 def test_policy_single_is_the_best_single_route():
     profile = three_classes()
-    assert trained(profile, policy="single").routes == (best_single(profile),)
+    assert trained(profile, one_route=True).routes == (best_single(profile),)
 
 
 def test_an_empty_sample_is_refused():
@@ -257,8 +257,6 @@ def test_unknown_strategies_list_the_known_ones():
         Training(start="route-drven")
     with pytest.raises(QueryMeshError, match="did you mean 'iterative-improvement'"):
         Training(search="iterativ-improvement")
-    with pytest.raises(QueryMeshError, match="mesh, single"):
-        trained(three_classes(), policy="eddy")
 
 
 def test_an_untrained_mesh_runs_the_order_as_written_except_for_precedence():

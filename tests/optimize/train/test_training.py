@@ -171,9 +171,9 @@ def test_a_route_that_breaks_precedence_is_refused():
     after = [frozenset(), frozenset({1})]
     profile = profile_of(np.ones((20, 2)), [1.0, 1.0], after)
     text = r"route search mine returned \(2, 1\), which visits operator 2 before operator 1"
-    for policy in ("single", "mesh"):
+    for one_route in (True, False):
         with pytest.raises(TrainingError, match=text):
-            train_mesh(QUERY, profile, OVERHEADS, Training(route_search=mine), policy)
+            train_mesh(QUERY, profile, OVERHEADS, Training(route_search=mine), one_route=one_route)
 
 
 def test_what_was_looked_at_is_counted_in_words_that_fit():

@@ -39,7 +39,7 @@ def learning(channel):
     sample = rows_of(tuples(rng, 10, OPPOSITE), rng).append_column("id", pa.array(np.arange(10)))
     channel.open()
     settings = LearnerSettings(
-        channel, OVERHEADS, qm.policies.Training(), "mesh", [False] * 3, qm.policies.Adaptation()
+        channel, OVERHEADS, qm.policies.Training(), False, [False] * 3, qm.policies.Adaptation()
     )
     bound = mesh.query.bind({"input": sample.schema})
     view = View(bound.source.alias, bound, mesh)

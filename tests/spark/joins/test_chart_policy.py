@@ -16,7 +16,7 @@ A_FIRST, C_FIRST = ("a", "b", "c"), ("b", "c", "a")
 BATCHES = 8
 
 
-def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.planner.wait(60), **how):
+def planned(feed, checkpoint, batches_to_plan=lambda number, live: live.plan_loop.wait(60), **how):
     policy = qm.policies.Chart(weights=(0.4, 0.6), sample_rows=100)
     return Ran(feed, CHAIN, checkpoint, batches_to_plan, policy=policy, **how)
 
@@ -42,7 +42,7 @@ def test_results_are_duckdbs_whatever_plans_were_taken(swapped):
 
 def test_the_point_moves_and_the_running_query_takes_the_plan_of_its_region(swapped):
     _, ran, _ = swapped
-    planner = ran.live.planner.planner
+    planner = ran.live.plan_loop.planner
     rates = dict(zip("abc", zip(*(step.point for step in planner.steps), strict=True), strict=True))
     assert rates["a"][0] > 5 * rates["c"][0]
     assert rates["c"][-1] > 2 * rates["a"][-1], "the point has crossed the chart"
@@ -61,7 +61,7 @@ def test_the_point_moves_and_the_running_query_takes_the_plan_of_its_region(swap
 
 def test_moves_switches_and_hits_are_counted(swapped):
     _, ran, _ = swapped
-    planner = ran.live.planner.planner
+    planner = ran.live.plan_loop.planner
     rounds = planner.rounds
     assert rounds.rounds == len(planner.steps) == BATCHES - 1, "the first is only observed"
     assert rounds.judged == rounds.rounds - 1, "the last is not over"
@@ -73,20 +73,20 @@ def test_moves_switches_and_hits_are_counted(swapped):
 
 def test_what_waited_at_the_sources_is_what_spark_told(swapped):
     _, ran, _ = swapped
-    ran.live.planner.explain()
-    buffered = ran.live.planner.planner.buffered
+    ran.live.plan_loop.explain()
+    buffered = ran.live.plan_loop.planner.buffered
     assert {alias: each.taken for alias, each in buffered.items()} == {"a": 20, "b": 60, "c": 200}
     assert {each.batch for each in buffered.values()} == {BATCHES - 1}
     assert {each.left for each in buffered.values()} == {None}, "files do not tell"
     told = ran.query.lastProgress["sources"][2]
     assert buffered["c"].processed == pytest.approx(told["processedRowsPerSecond"])
-    watch = ran.live.planner._sources
+    watch = ran.live.plan_loop._sources
     assert watch._queries == {}, "the query that has ended is let go"
 
 
 def test_explain_prints_the_chart_with_the_path(swapped):
     _, ran, _ = swapped
-    text = ran.live.planner.explain()
+    text = ran.live.plan_loop.explain()
     assert "policy chart: w_r 0.4 / output rate + w_m 0.6 * memory, k 40" in text
     assert "λ-λ chart: 64,000 regions" in text
     assert "@" in text
@@ -101,17 +101,17 @@ def test_explain_prints_the_chart_with_the_path(swapped):
 
 def test_the_chart_is_drawn_by_one_call(swapped):
     _, ran, folder = swapped
-    ran.live.planner.draw(folder / "chart.svg")
+    ran.live.plan_loop.draw(folder / "chart.svg")
     drawn = (folder / "chart.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<svg ")
     assert "<polyline" in drawn
-    ran.live.planner.explain(html=folder / "chart.html")
+    ran.live.plan_loop.explain(html=folder / "chart.html")
     page = (folder / "chart.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "<polyline" in page
     assert "(a ⋈ b) ⋈ c" in page
     with pytest.raises(QueryMeshError, match=r"cannot write the chart to .*nowhere"):
-        ran.live.planner.draw(folder / "nowhere" / "chart.svg")
+        ran.live.plan_loop.draw(folder / "nowhere" / "chart.svg")
 
 
 def test_a_restarted_query_goes_on_with_its_plan_and_plans_again(swapped, spark):
@@ -126,7 +126,7 @@ def test_a_restarted_query_goes_on_with_its_plan_and_plans_again(swapped, spark)
     assert {max(b.versions["b"]) for b in again.live.batches} == {
         max(ran.live.batches[-1].versions["b"])
     }, "the plan it ended with is the plan it goes on with"
-    planner = again.live.planner.planner
+    planner = again.live.plan_loop.planner
     assert planner.rounds is not None, "charts are built anew"
     assert planner.steps[-1].order == A_FIRST
     assert again.live.problems == []
@@ -143,9 +143,8 @@ def test_a_batch_is_planned_from_a_sample_before_it_runs(spark, tmp_path):
     found = Counter(map(tuple, out.collect()))
     assert found == answer(feed)
     live = qm.inspect(out)
-    planner = live.planner
-    assert planner.planner.steps[-1].order == C_FIRST
-    text = planner.explain(html=tmp_path / "chart.html")
+    assert live.plan_loop.planner.steps[-1].order == C_FIRST
+    text = live.plan_loop.explain(html=tmp_path / "chart.html")
     assert "w_r 0 / output rate + w_m 1 * memory, k 16, split along borders" in text
     assert "rows that waited" not in text, "of a batch nothing waits"
     assert "<polyline" in (tmp_path / "chart.html").read_text(encoding="utf-8")
@@ -156,12 +155,12 @@ def test_before_anything_is_known_explain_says_so(spark, tmp_path):
     out = qm.run(
         query_of(CHAIN), feed.streams(), policy="chart", checkpoint=str(tmp_path / "checkpoint")
     )
-    planner = qm.inspect(out).planner
-    text = planner.explain()
+    plan_loop = qm.inspect(out).plan_loop
+    text = plan_loop.explain()
     assert "no charts yet: 0 rounds of 2 observed, the orders are as written" in text
     assert "selectivity between a and b: no tuple has probed for it yet, assumed" in text
     with pytest.raises(QueryMeshError, match="no chart to draw: 0 of 2 rounds were observed"):
-        planner.draw(tmp_path / "chart.svg")
+        plan_loop.draw(tmp_path / "chart.svg")
 
 
 @pytest.mark.parametrize(
@@ -269,11 +268,11 @@ def test_a_source_that_is_read_to_its_end_leaves_nothing_behind(spark, tmp_path)
     live = qm.inspect(out)
     running = out.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:
-        while len(running.recentProgress) < 3 or not live.planner.planner.seen:
+        while len(running.recentProgress) < 3 or not live.plan_loop.planner.seen:
             assert running.isActive
             running.awaitTermination(0.3)
-        text = live.planner.explain()
-        buffered = live.planner.planner.buffered
+        text = live.plan_loop.explain()
+        buffered = live.plan_loop.planner.buffered
     finally:
         running.stop()
     assert set(buffered) == {"a", "b"}

@@ -43,7 +43,7 @@ def test_a_running_join_goes_over_to_another_order_when_rates_swap(spark, tmp_pa
     swapping(feed)
 
     def watched(number, live):
-        assert live.planner.wait(60)
+        assert live.plan_loop.wait(60)
 
     ran = Ran(
         feed, CHAIN, tmp_path / "checkpoint", watched,
@@ -61,7 +61,7 @@ def test_a_running_join_goes_over_to_another_order_when_rates_swap(spark, tmp_pa
     used = [max(batch.versions["b"]) for batch in live.batches if batch.versions["b"]]
     assert used == sorted(used)
     assert used[-1] > used[3], "later batches ran on the new order"
-    text = live.planner.explain()
+    text = live.plan_loop.explain()
     assert 'policy rate, goal "most by 60s", 10 rounds seen' in text
     assert "(a ⋈ b) ⋈ c, chosen in round" in text
     assert "b  probes a > c" in text
@@ -81,7 +81,7 @@ def test_a_dear_condition_comes_behind_a_cheap_one_that_drops_much(spark, tmp_pa
     first_dear = CHAIN.replace("a.y < 4", "dear(a.x) AND a.y < 4")
 
     def watched(number, live):
-        assert live.planner.wait(60)
+        assert live.plan_loop.wait(60)
 
     ran = Ran(
         feed, first_dear, tmp_path / "checkpoint", watched,
@@ -107,7 +107,7 @@ def test_a_batch_gives_what_duckdb_gives_whatever_its_goal(spark, tmp_path, goal
         shards=2,
     )
     assert collected(out) == in_duckdb(feed)
-    text = qm.inspect(out).planner.explain()
+    text = qm.inspect(out).plan_loop.explain()
     expected = {None: "most by 60s", GOALS[1]: "most by 10s", GOALS[2]: "first 20"}
     assert f'goal "{expected.get(goal, "last")}"' in text
     assert "(b ⋈ c) ⋈ a, chosen in round 0" in text
@@ -123,8 +123,8 @@ def test_a_stream_with_a_sample_starts_with_the_planned_order(spark, tmp_path):
         policy=qm.policies.Rate(**SMALL), sample=tables,
     )  # fmt: skip
     assert ran.rows == in_duckdb(feed)
-    assert ran.live.planner.planner.orders["b"] == ("c", "a")
-    assert "(b ⋈ c) ⋈ a" in ran.live.planner.explain()
+    assert ran.live.plan_loop.planner.orders["b"] == ("c", "a")
+    assert "(b ⋈ c) ⋈ a" in ran.live.plan_loop.explain()
 
 
 def asked(spark, tables=None, engine="auto", **options):
@@ -179,7 +179,7 @@ def test_what_is_not_known_is_assumed_and_said(spark, engine):
     tables = {**stretch(), "C": SCHEMA.empty_table()}
     out = asked(spark, tables=tables, engine=engine)
     assert collected(out) == Counter()
-    text = qm.inspect(out).planner.explain()
+    text = qm.inspect(out).plan_loop.explain()
     assert "assumed\n" in text
     assert "how often b ⋈ c match is not known: assumed" in text
     assert "the geometric mean of the known ones" in text

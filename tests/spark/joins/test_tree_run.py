@@ -91,7 +91,7 @@ def test_a_table_is_looked_up_by_the_tree_and_not_part_of_its_shape(spark):
     native = qm.run(query(sql), {**frames, "T": t}, **NATIVE)
     states = qm.run(query(sql), {**frames, "T": t}, policy=qm.policies.Single(**SMALL))
     assert collected(native) == collected(states) != Counter()
-    assert set("abc") == set(qm.inspect(native).planner.planner.orders)
+    assert set("abc") == set(qm.inspect(native).plan_loop.planner.orders)
     assert "t" not in str(qm.inspect(native).tree)
 
 

@@ -61,7 +61,7 @@ def test_a_quick_run_has_a_row_for_each_policy_and_names_its_command(case):
 def test_single_makes_no_calls_a_mesh_one_a_row_and_an_eddy_one_an_evaluation():
     source = of_readings("pooled", pooled(6_000))
     race = PolicyRace(source)
-    race.enter({"single": trained("single"), "mesh": trained("mesh"), **EDDIES})
+    race.enter({"single": trained(one_route=True), "mesh": trained(), **EDDIES})
     for name in race.makers:
         race.run(name)
     figures = {name: race.figures(name) for name in race.makers}
@@ -96,7 +96,7 @@ def test_policies_that_disagree_are_not_compared():
             return PolicyRun(next(self.answers), Metrics(), 0.1, 0.0, {}, {})
 
     with pytest.raises(RivalsDisagreeError, match=r"liar: mesh answered \(2, 7\)"):
-        race(Liar(), {"single": trained("single"), "mesh": trained("mesh")}, {}, 0, silent)
+        race(Liar(), {"single": trained(one_route=True), "mesh": trained()}, {}, 0, silent)
 
 
 def test_an_answer_is_the_same_in_any_order_and_differs_with_any_row():
@@ -182,5 +182,5 @@ def test_look_ups_and_filters_without_known_verdicts_are_limited_by_what_they_di
     results = 30
     assert bounds.bound == pytest.approx((300 + results) / 300)
     race = PolicyRace(source)
-    race.enter({"single": trained("single")})
+    race.enter({"single": trained(one_route=True)})
     assert race.run("single")[0] == results

@@ -124,16 +124,22 @@ class FoundMesh:
 
 
 def consider(
-    mesh: Mesh, profile: Profile, overheads: Overheads, training: Training, policy: str = "mesh"
+    mesh: Mesh,
+    profile: Profile,
+    overheads: Overheads,
+    training: Training,
+    *,
+    one_route: bool = False,
 ) -> Comparison:
-    """What the running mesh costs against a cheap challenger, over all profiled tuples."""
+    """What the running mesh costs against a cheap challenger, over all profiled tuples; with
+    `one_route` that is another order for all of them."""
     route_search = route_search_for(profile, training)
     running = costs_us(profile, mesh.tree, mesh.routes, overheads)
     challenger = np.empty(profile.rows)
     halves = [np.arange(profile.rows)[k::2] for k in (0, 1)]
     for judged, fitted in (halves, halves[::-1]):
         seen, unseen = profile.take(fitted), profile.take(judged)
-        tree, routes = _cheapest(_challengers(mesh, seen, policy, route_search), seen, overheads)
+        tree, routes = _cheapest(_challengers(mesh, seen, one_route, route_search), seen, overheads)
         challenger[judged] = costs_us(unseen, tree, routes, overheads)
     return _compare(running, challenger)
 
@@ -143,17 +149,18 @@ def better_mesh(
     profile: Profile,
     overheads: Overheads,
     training: Training,
-    policy: str = "mesh",
+    *,
+    one_route: bool = False,
 ) -> FoundMesh:
     """The best mesh found from the running one; `comparison.pays` tells whether to switch."""
     rng = np.random.default_rng((training.seed, profile.rows))
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
     route_search = route_search_for(profile, training)
-    candidates = list(_challengers(mesh, seen, policy, route_search))
+    candidates = list(_challengers(mesh, seen, one_route, route_search))
     left_out: tuple[LeftOut, ...] = mesh.left_out
     search = ""
-    if policy == "mesh":
+    if not one_route:
         problem = make_problem(seen, overheads, training)
         left_out = tuple(problem.training.left_out)
         solution = find(problem, training, rng, from_tree(mesh.tree))
@@ -182,11 +189,11 @@ def _cheapest(candidates: Iterable[Candidate], profile: Profile, overheads: Over
 
 
 def _challengers(
-    mesh: Mesh, profile: Profile, policy: str, route_search: RouteSearch
+    mesh: Mesh, profile: Profile, one_route: bool, route_search: RouteSearch
 ) -> Iterator[Candidate]:
     """The best single order; and the running classifier with the best route of each leaf."""
     yield Leaf(0), (best_single(profile, route_search),)
-    if policy == "single" or isinstance(mesh.tree, Leaf):
+    if one_route or isinstance(mesh.tree, Leaf):
         return
     ends = reach(profile, mesh.tree)
     of_leaf = [

@@ -81,7 +81,7 @@ class Look:
     overheads: Overheads
     training: Training
     adaptation: Adaptation
-    policy: str
+    one_route: bool
     changed: str
     thorough: bool
     epoch: int
@@ -90,10 +90,14 @@ class Look:
         """A mesh that is cheaper than the running one beyond doubt, and says why; or None."""
         doubt, least_gain = self.adaptation.doubt, self.adaptation.least_gain
         if not self.thorough:
-            cheap = consider(self.mesh, self.profile, self.overheads, self.training, self.policy)
+            cheap = consider(
+                self.mesh, self.profile, self.overheads, self.training, one_route=self.one_route
+            )
             if not cheap.pays(doubt, least_gain):
                 return None
-        found = better_mesh(self.mesh, self.profile, self.overheads, self.training, self.policy)
+        found = better_mesh(
+            self.mesh, self.profile, self.overheads, self.training, one_route=self.one_route
+        )
         if not found.comparison.pays(doubt, least_gain):
             return None
         reason = _reason(self.changed, found.comparison, self.profile.rows)
@@ -108,6 +112,7 @@ class Look:
 class Watch:
     """Watches the running mesh of one stream, and each that replaces it.
 
+    `one_route` keeps one order for all tuples, whatever else would pay.
     `epoch` counts the changes of the data so far: a mesh found in an earlier one is out of date.
     `measured` tells which operators' costs are times (and not declared); `profile` is what the mesh
     was trained on, where it is at hand.
@@ -119,7 +124,7 @@ class Watch:
         overheads: Overheads,
         training: Training,
         adaptation: Adaptation,
-        policy: str,
+        one_route: bool,
         measured: list[bool],
         profile: Profile | None = None,
     ) -> None:
@@ -127,7 +132,7 @@ class Watch:
         self._overheads = overheads
         self._training = training
         self._adaptation = adaptation
-        self._policy = policy
+        self._one_route = one_route
         self._drift = DriftDetector(adaptation.half_life_rows)
         drop_us = np.array([operator.drop_us for operator in mesh.operators])
         pass_us = np.array([operator.pass_us for operator in mesh.operators])
@@ -190,7 +195,7 @@ class Watch:
             self._overheads,
             self._training,
             self._adaptation,
-            self._policy,
+            self._one_route,
             "; ".join(self._changed),
             thorough,
             self.epoch,

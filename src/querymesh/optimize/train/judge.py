@@ -29,7 +29,8 @@ def train_until_accurate(
     take: Take,
     overheads: Overheads,
     training: Training | None = None,
-    policy: str = "mesh",
+    *,
+    one_route: bool = False,
 ) -> Mesh:
     """The mesh of the first sample as accurate as `training.accuracy` asks; if nothing is asked, of
     the first sample.
@@ -41,8 +42,8 @@ def train_until_accurate(
     rows, best = training.sample_rows, None
     for attempt in range(64):
         profile = take(rows, training.seed + attempt)
-        mesh = train_mesh(query, profile, overheads, training, policy)
-        if training.accuracy is None or nothing_to_search(profile, policy):
+        mesh = train_mesh(query, profile, overheads, training, one_route=one_route)
+        if training.accuracy is None or nothing_to_search(profile, one_route):
             return mesh
         if mesh.accuracy is not None and mesh.accuracy >= training.accuracy:
             return mesh.found(f"{mesh.found_by}; {_reached(mesh, training)}", mesh.accuracy)

@@ -38,11 +38,8 @@ from querymesh.optimize.train.describe import (
 )
 from querymesh.optimize.train.folds import JUDGES
 from querymesh.optimize.train.training import Training
-from querymesh.options import check_name
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
-
-POLICIES = ("mesh", "single")
 
 
 def train_mesh(
@@ -50,18 +47,18 @@ def train_mesh(
     profile: Profile,
     overheads: Overheads,
     training: Training | None = None,
-    policy: str = "mesh",
+    *,
+    one_route: bool = False,
 ) -> Mesh:
-    """The mesh of a query learned from its profile; with policy "single" the best single route."""
+    """The mesh of a query learned from its profile; with `one_route` the best single route."""
     training = training or Training()
-    check_name("policy", policy, POLICIES)
-    mesh = _best_mesh(query, profile, overheads, training, policy)
+    mesh = _best_mesh(query, profile, overheads, training, one_route)
     mesh = replace(mesh, window=training.window, least_ruster=training.least_ruster)
     return leave_open(mesh, profile, training.tolerance)
 
 
 def _best_mesh(
-    query: Query, profile: Profile, overheads: Overheads, training: Training, policy: str
+    query: Query, profile: Profile, overheads: Overheads, training: Training, one_route: bool
 ) -> Mesh:
     if profile.rows == 0:
         raise TrainingError(
@@ -69,7 +66,7 @@ def _best_mesh(
             "or run without training"
         )
     single = best_single(profile, route_search_for(profile, training))
-    why = nothing_to_search(profile, policy)
+    why = nothing_to_search(profile, one_route)
     if why:
         return single_mesh(query, profile, single, (), why)
     found, judged = _search_and_judge(profile, overheads, training, single)
@@ -81,9 +78,9 @@ def _best_mesh(
     return mesh.found(text, accuracy)
 
 
-def nothing_to_search(profile: Profile, policy: str) -> str:
+def nothing_to_search(profile: Profile, one_route: bool) -> str:
     """Why there is only one route to choose; empty where there is something to search."""
-    if policy == "single":
+    if one_route:
         return "policy single was asked for"
     return "fewer than two operators have one order" if profile.operators < 2 else ""
 

@@ -12,8 +12,8 @@ from querymesh.runtime.run import Run
 
 def write_run_page(run: Run, path: str | os.PathLike[str]) -> None:
     """Write the page."""
-    if run.planner is not None:
-        run.planner.explain(html=path)
+    if (plan_loop := run.plan_loop) is not None:
+        plan_loop.explain(html=path)
     elif isinstance(run.mesh, JoinMesh):
         write_page(run.mesh, path)
     else:

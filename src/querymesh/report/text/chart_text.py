@@ -1,4 +1,4 @@
-"""A planner by charts as text: what `qm.inspect(out).planner.explain()` prints.
+"""A planner by charts as text: what `qm.inspect(out).plan_loop.explain()` prints.
 
 A chart is drawn with a letter for each plan. Where the estimates have been, the letter is small;
 where they are now, there is an @::

@@ -30,7 +30,7 @@ def join_run_text(run: Run) -> str:
     for alias, routes in shares.items():
         for route, share in sorted(routes.items(), key=lambda item: -item[1]):
             lines.append(f"{alias}: {share:6.1%} of its tuples by {route or '(no operators)'}")
-    if run.indexing is not None:
-        lines.append(f"\n{run.indexing.explain()}")
+    if (indexing := run.indexing) is not None:
+        lines.append(f"\n{indexing.explain()}")
     lines += [f"\n{alias}: {router.explain()}" for alias, router in run.routers.items()]
     return "\n".join(lines)

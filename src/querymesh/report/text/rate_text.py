@@ -1,4 +1,4 @@
-"""What policy "rate" knows and chose, as text: `qm.inspect(out).planner.explain()`.
+"""What policy "rate" knows and chose, as text: `qm.inspect(out).plan_loop.explain()`.
 
 Where the tree itself runs, it is drawn; on states, the orders that it means are listed.
 """

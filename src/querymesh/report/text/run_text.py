@@ -18,7 +18,7 @@ from querymesh.runtime.run import Run
 def run_text(run: Run) -> str:
     """What `qm.inspect(out).explain()` prints: the mesh, what it did, what changed, what failed."""
     parts = []
-    if run.tree is None and not run.router_loops and run.planner is None:
+    if run.tree is None and not run.router_loops and run.plan_loop is None:
         parts.append(run.mesh.explain())
     parts.append(did_text(run))
     if run.problems:
@@ -28,13 +28,14 @@ def run_text(run: Run) -> str:
 
 def did_text(run: Run) -> str:
     """What a run did so far, with its switches and plans."""
-    if run.tree is not None and run.planner is not None:
-        return run.planner.explain()
+    plan_loop = run.plan_loop
+    if run.tree is not None and plan_loop is not None:
+        return plan_loop.explain()
     if run.cube is not None:
         parts = [join_run_text(run)]
         parts += [f"{switch.stream}: {switches_text([switch])}" for switch in run.switches]
         text = "\n".join(parts)
-        return text if run.planner is None else f"{text}\n\n{run.planner.explain()}\n"
+        return text if plan_loop is None else f"{text}\n\n{plan_loop.explain()}\n"
     view = run.view
     if run.engine == "native":
         return f"ran in Catalyst on {len(view.mesh.routes)} route(s): {view.mesh.why}"

@@ -26,7 +26,9 @@ from querymesh.index.tune.migration import search_us
 from querymesh.index.tune.prices import machine_prices
 from querymesh.index.tune.tuner import Change, Load, Tuner
 from querymesh.query.join import JoinQuery
+from querymesh.runtime.loop import Loop
 from querymesh.runtime.loops.background import Background
+from querymesh.runtime.progress import RunProgress
 from querymesh.runtime.task.index_source import IndexPlans, IndexSource
 from querymesh.runtime.task_report import IndexUse, TaskReport
 
@@ -66,7 +68,7 @@ class StreamIndices:
         return self.comparisons / self.probes if self.probes else 0.0
 
 
-class IndexLoop(Explained):
+class IndexLoop(Explained, Loop):
     """Chooses and hands out the plans of a stream, and keeps what tasks tell of their indices."""
 
     def __init__(self, join: JoinQuery, source: IndexSource) -> None:
@@ -144,6 +146,20 @@ class IndexLoop(Explained):
     def wait(self, seconds: float) -> bool:
         """Wait until all that was reported is taken in; False if it took longer."""
         return self._tuning.wait(seconds)
+
+    def wait_until_learned(self, seconds: float) -> bool:
+        """True at once: a route is learned, an index is only tuned."""
+        return True
+
+    def add_progress(self, progress: RunProgress) -> None:
+        """The kind of index and its changes; of each stream its plan and how well it does."""
+        progress["index"] = self.kind
+        progress["indexChanges"] = len(self.changes)
+        for alias, index in self.streams.items():
+            stream = progress["streams"][alias]
+            stream["index"] = index.plan.to_json()
+            stream["indexBytes"] = index.bytes
+            stream["comparisonsPerProbe"] = index.comparisons_per_probe
 
     @property
     def streams(self) -> dict[str, StreamIndices]:

@@ -34,6 +34,7 @@ from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
+from querymesh.runtime.loop import Loop
 from querymesh.runtime.reports import join_profiles
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.runtime.view import View
@@ -59,13 +60,14 @@ def rows_to_learn_from(training: Training, tasks: int) -> int:
 class LearnerSettings:
     """What a learner works with. Without `adaptation` it learns a first mesh and no more.
 
-    `measured` tells which operators' costs are times.
+    `one_route` is whether all tuples keep one order; `measured` tells which operators' costs are
+    times.
     """
 
     channel: Channel
     overheads: Overheads
     training: Training
-    policy: str
+    one_route: bool
     measured: list[bool]
     adaptation: Adaptation | None
 
@@ -73,14 +75,15 @@ class LearnerSettings:
 def settings_for(
     view: View,
     channel: Channel,
-    policy: str,
     training: Training,
     adaptation: Adaptation | None,
+    *,
+    one_route: bool,
 ) -> LearnerSettings:
     """What the learner of a view works with, on this machine."""
     measured = [declared_cost(operator, view.bound) is None for operator in view.bound.operators]
     overheads = overheads_for(view.bound, training.window)
-    return LearnerSettings(channel, overheads, training, policy, measured, adaptation)
+    return LearnerSettings(channel, overheads, training, one_route, measured, adaptation)
 
 
 @dataclass
@@ -105,7 +108,7 @@ class _Batch:
         self.asked_evaluations += report.asked_evaluations
 
 
-class Learner:
+class Learner(Loop):
     """Learns a first mesh, if the stream has none, and then keeps it fitting."""
 
     def __init__(self, view: View, settings: LearnerSettings) -> None:
@@ -231,7 +234,7 @@ class Learner:
         if settings.adaptation is not None:
             self._watch = Watch(
                 self._mesh, settings.overheads, settings.training, settings.adaptation,
-                settings.policy, settings.measured, profile,
+                settings.one_route, settings.measured, profile,
             )  # fmt: skip
 
     def _gather(self, profiles: list[Profile]) -> None:
@@ -249,7 +252,11 @@ class Learner:
             settings.channel.enough()
             profile = join_profiles(self._profiles)
             mesh = train_mesh(
-                self._mesh.query, profile, settings.overheads, settings.training, settings.policy
+                self._mesh.query,
+                profile,
+                settings.overheads,
+                settings.training,
+                one_route=settings.one_route,
             )
             self._install(mesh, None)
             asked = settings.training.accuracy

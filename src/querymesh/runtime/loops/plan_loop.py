@@ -21,7 +21,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
@@ -36,7 +36,7 @@ from querymesh.optimize.planning.own_order import OwnOrder
 from querymesh.optimize.planning.planner import Orders, Planner, Round, Waiting
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.loop import KEPT_PROBLEMS
+from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
 from querymesh.runtime.loops.background import Background
 from querymesh.runtime.loops.rounds import Rounds
 from querymesh.runtime.task_report import TaskReport
@@ -74,7 +74,7 @@ class CountsWaiting(Protocol):
     buffered: Mapping[str, Waiting]
 
 
-class PlanLoop:
+class PlanLoop(Loop):
     """Tells a planner what the batches show, and the tasks what it says."""
 
     def __init__(
@@ -107,7 +107,7 @@ class PlanLoop:
         self._allowance = Allowance(settings.budget)
         self._asked: Ask | None = None
         self.rounds = 0
-        self.problems: list[str] = []
+        self._problems: list[str] = []
         self.done = threading.Event()
         self._work = Background("querymesh-planner", self._plan, "no plan could be made")
         if not self._channels:
@@ -147,6 +147,17 @@ class PlanLoop:
         """Wait until the planner has heard of all batches so far; False if it took longer."""
         return self._work.wait(seconds)
 
+    def wait_until_learned(self, seconds: float) -> bool:
+        """Wait until it has heard of all batches and has planned, or knows enough to; False if it
+        took longer."""
+        until = monotonic() + seconds
+        return self.wait(seconds) and self.done.wait(max(until - monotonic(), 0.0))
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why no plan could be made, batch by batch."""
+        return self._problems
+
     def explain(self, html: str | os.PathLike[str] | None = None) -> str:
         """What the planner knows and chose; `html` is a file for all of it as a page, with the
         drawn chart, of policy "chart"."""
@@ -179,8 +190,8 @@ class PlanLoop:
                 self._hear(*waiting)
             except Exception as problem:
                 told = f"no plan could be made after batch {waiting[0]}: {problem!r}"
-                if len(self.problems) < KEPT_PROBLEMS:
-                    self.problems.append(told)
+                if len(self._problems) < KEPT_PROBLEMS:
+                    self._problems.append(told)
                 raise
 
     def _hear(self, number: int, reports: list[TaskReport], passed_s: float) -> None:

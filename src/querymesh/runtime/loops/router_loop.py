@@ -20,6 +20,7 @@ from querymesh.fabric.routers.eddy import EddyRouter
 from querymesh.fabric.routers.learned import Learned, learned
 from querymesh.fabric.routers.merge_routers import beginning
 from querymesh.runtime.channel import Channel, RouterStates
+from querymesh.runtime.loop import Loop
 from querymesh.runtime.loops.background import Background
 from querymesh.runtime.task_report import RouterState, TaskReport
 
@@ -29,7 +30,7 @@ FORGOTTEN = 1000
 """A shard that has been silent for so many batches is gone."""
 
 
-class RouterLoop:
+class RouterLoop(Loop):
     """The newest state of each shard; handed on through the channel, if there is one.
 
     `operators` are the names of those that routers decide about, `fresh` is a router that is new,

@@ -33,7 +33,9 @@ class FilterTrainer:
     engine: str
     columns: CatalystColumns = field(default_factory=CatalystColumns)
 
-    def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
+    def train(
+        self, training: Training, *, one_route: bool
+    ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """Train on the sample, or on one of the source; else the written order, where it will do.
 
         It will for fewer than two operators, which have one order, and for an empty DataFrame.
@@ -48,9 +50,11 @@ class FilterTrainer:
         first = take_sample(given, training.sample_rows, training.seed)
         if first.num_rows == 0:
             return {alias: written}, {}
-        return {alias: self.train_on(given, first, policy, training)}, {}
+        return {alias: self.train_on(given, first, training, one_route=one_route)}, {}
 
-    def train_on(self, given: Data, first: pa.Table, policy: str, training: Training) -> Mesh:
+    def train_on(
+        self, given: Data, first: pa.Table, training: Training, *, one_route: bool
+    ) -> Mesh:
         """Train on a first sample, and on larger ones of what was given if it is not accurate."""
         from querymesh.fabric.core.tables import make_tables
         from querymesh.fabric.profile.calibrate import calibrate
@@ -77,7 +81,7 @@ class FilterTrainer:
             drop_us, pass_us = native_costs_us(session, profile, bound)
             return replace(profile, drop_us=drop_us, pass_us=pass_us)
 
-        return train_until_accurate(bound.query, take, overheads, training, policy)
+        return train_until_accurate(bound.query, take, overheads, training, one_route=one_route)
 
     def _sample_schema(self) -> pa.Schema:
         """The source's columns, and those that Catalyst computes for the operators."""

@@ -62,9 +62,10 @@ def run_join(
     views = {a: View(a, view, beginning.meshes[a]) for a, view in join.views.items()}
     run = Run(join.query, options.policy.name, "join", views, cube, beginning.rates)
     indices = _index_source(options, job.streaming)
-    run.indexing = IndexLoop(join, indices)
-    run.indexing.open()
+    index_loop = IndexLoop(join, indices)
+    index_loop.open()
     following = beginning.follow(run)
+    run.loops.append(index_loop)
     laid, slots = _laid_out(join, frames, beginning.meshes, run, following)
     task = _task(job, data, frames, run, following, slots, storing, indices)
 

@@ -35,7 +35,9 @@ class JoinData:
     sample: Mapping[str, Data] | None
     on_error: str
 
-    def train(self, policy: str, training: Training) -> tuple[dict[str, Mesh], dict[str, float]]:
+    def train(
+        self, training: Training, *, one_route: bool
+    ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """A mesh for the tuples of each stream, learned from the earliest arrivals of all."""
         sampled = self.sampled_join(training)
         meshes: dict[str, Mesh] = {}
@@ -53,8 +55,9 @@ class JoinData:
             if len(view.operators) >= 2:
                 overheads = overheads_for(view, training.window)
                 with suppress(_NothingToProfile):
-                    trained = train_until_accurate(view.query, take, overheads, training, policy)
-                    meshes[alias] = trained
+                    meshes[alias] = train_until_accurate(
+                        view.query, take, overheads, training, one_route=one_route
+                    )
         rates = {alias: float(len(sampled.arrivals[alias])) for alias in self.join.aliases}
         return with_fewer_indices(self.join, meshes, profiles), rates
 

@@ -57,7 +57,7 @@ def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFra
     run.tree = shape
     rounds = Rounds(join, join_cube(join, 1, {}))
     settled = PlanSettings(policy.sample_rows, 0.0)
-    run.planner = PlanLoop(join, planner, rounds, views, {}, settled, OwnOrder(join))
+    run.loops.append(PlanLoop(join, planner, rounds, views, {}, settled, OwnOrder(join)))
     remember(out, run)
     return out
 

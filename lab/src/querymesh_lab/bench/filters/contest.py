@@ -169,7 +169,7 @@ def prepare(bench: Bench, question: FilterQuestion, seed: int = 0) -> FilterCont
         profile=profile,
         limits=limits(profile, question.classes),
         mesh=mesh,
-        single=train_mesh(query, profile, calibrate(), policy="single"),
+        single=train_mesh(query, profile, calibrate(), one_route=True),
     )
 
 

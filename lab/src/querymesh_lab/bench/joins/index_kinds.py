@@ -60,7 +60,7 @@ def run_indices(quick: bool, cases: list[str], log: Log) -> list[dict[str, Any]]
 
 
 def _contest(subject: JoinSubject, quick: bool, log: Log) -> list[Finding]:
-    makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
+    makers = {alias: trained()(view) for alias, view in subject.views().items()}
     last: dict[str, CoreRun] = {}
 
     def contender(kind: str) -> Callable[[], Answer]:
@@ -91,7 +91,7 @@ def _contest(subject: JoinSubject, quick: bool, log: Log) -> list[Finding]:
 
 def _maintenance(subject: JoinSubject, step: int, quick: bool) -> Finding:
     """Which share of its time amri takes for counting, choosing and laying out."""
-    makers = {alias: trained("mesh")(view) for alias, view in subject.views().items()}
+    makers = {alias: trained()(view) for alias, view in subject.views().items()}
     runs = []
     for _ in range(1 if quick else 3):
         tuner = Tuner("amri", attributes_of(subject.join), Indexing())

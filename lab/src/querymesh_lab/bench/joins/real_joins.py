@@ -263,7 +263,7 @@ def learned(question: JoinQuestion, join: JoinQuery) -> dict[str, dict[str, Mesh
                     profile,
                     overheads_for(view, window),
                     Training(window=window),
-                    policy,
+                    one_route=policy == SINGLE,
                 )
     return made
 

@@ -71,12 +71,12 @@ def by_views(policy: RouterPolicy) -> Callable[[JoinSubject], StartRun]:
     return enter
 
 
-def by_training(policy: str) -> Callable[[JoinSubject], StartRun]:
+def by_training(*, one_route: bool) -> Callable[[JoinSubject], StartRun]:
     """A policy of meshes for all streams, trained as `qm.train` does."""
 
     def enter(subject: JoinSubject) -> StartRun:
         views = subject.views()
-        found = {alias: trained_mesh(view, policy) for alias, view in views.items()}
+        found = {alias: trained_mesh(view, one_route=one_route) for alias, view in views.items()}
         profiles = {alias: view.profile for alias, view in views.items()}
         meshes = with_fewer_indices(subject.join, found, profiles)
         return lambda: ({alias: MeshRouter(mesh) for alias, mesh in meshes.items()}, None)
@@ -100,8 +100,8 @@ def by_plans(make: MakePlanner) -> Callable[[JoinSubject], StartRun]:
 
 
 POLICIES: dict[str, Callable[[JoinSubject], StartRun]] = {
-    SINGLE: by_training("single"),
-    "mesh": by_training("mesh"),
+    SINGLE: by_training(one_route=True),
+    "mesh": by_training(one_route=False),
     "eddy": by_views(deciding(EDDY, Routing())),
     "cbr": by_views(deciding(CBR, Routing())),
     "rate": by_plans(lambda join: RatePlanner(join, MostBy(60))),

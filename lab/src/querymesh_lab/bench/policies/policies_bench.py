@@ -39,8 +39,8 @@ USERS = Routing()
 SHORT = 1000
 
 POLICIES: dict[str, RouterPolicy] = {
-    "single": trained("single"),
-    "mesh": trained("mesh"),
+    "single": trained(one_route=True),
+    "mesh": trained(),
     "eddy": deciding(EDDY, USERS),
     "cbr": deciding(CBR, USERS),
     "cbr, paper": deciding(CBR, PAPER),

@@ -3,7 +3,7 @@
 A policy is a function from what a sample tells of a source to a maker of routers. Trained ones
 search their mesh then, once; Eddies begin each run with nothing learned::
 
-    "mesh": trained("mesh")            SampledView ──> train ──> () -> MeshRouter
+    "mesh": trained()                  SampledView ──> train ──> () -> MeshRouter
     "cbr":  deciding("cbr", Routing()) SampledView ───────────> () -> ContentRouter
 
 Every policy runs once to be counted, which also warms up; then all run in turns (`measure`), by
@@ -62,23 +62,24 @@ RouterMaker = Callable[[], Router]
 RouterPolicy = Callable[[SampledView], RouterMaker]
 
 
-def trained(policy: str) -> RouterPolicy:
-    """A policy that finds its routes on the sample, before anything runs."""
+def trained(*, one_route: bool = False) -> RouterPolicy:
+    """A policy that finds its routes on the sample, before anything runs: a mesh, or the best
+    single one."""
 
     def prepare(view: SampledView) -> RouterMaker:
-        mesh = trained_mesh(view, policy)
+        mesh = trained_mesh(view, one_route=one_route)
         return lambda: MeshRouter(mesh)
 
     return prepare
 
 
-def trained_mesh(view: SampledView, policy: str) -> Mesh:
+def trained_mesh(view: SampledView, *, one_route: bool) -> Mesh:
     """The mesh that training finds on the sample of one view."""
     if len(view.bound.operators) < 2:
         return written_mesh(view.bound)
     overheads = overheads_for(view.bound, view.window)
     training = Training(window=view.window)
-    return train_mesh(view.bound.query, view.profile, overheads, training, policy)
+    return train_mesh(view.bound.query, view.profile, overheads, training, one_route=one_route)
 
 
 def deciding(policy: str, routing: Routing) -> RouterPolicy:

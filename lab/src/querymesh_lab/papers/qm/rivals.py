@@ -83,7 +83,7 @@ def train_rivals(subject: LookUpSubject, profile: Profile, seed: int = 0) -> dic
     training = paper_training(seed=seed)
     return {
         QM: train_mesh(subject.query, seen, overheads(), training),
-        SP: train_mesh(subject.query, seen, overheads(), training, policy="single"),
+        SP: train_mesh(subject.query, seen, overheads(), training, one_route=True),
     }
 
 

@@ -130,9 +130,9 @@ def train_stream_rivals(
     training = paper_training(seed=seed, window=window)
     overheads = quiet_overheads(window)
     made = {}
-    for name, policy in ((QM, "mesh"), (SP, "single")):
+    for name, one_route in ((QM, False), (SP, True)):
         meshes = {
-            alias: train_mesh(join.query, profile, overheads, training, policy)
+            alias: train_mesh(join.query, profile, overheads, training, one_route=one_route)
             for alias, profile in profiles.items()
         }
         made[name] = JoinMesh(join.query, meshes)
