@@ -212,3 +212,53 @@ def test_csria_finds_a_pattern_whose_first_requests_were_dropped():
     a, b, c, d = (0,), (1,), (2,), (3,)
     counted = seen(Csria(0.5, 0.25), [a, b, c, d, a, a, a, b])
     assert counted.result() == {a: 3 / 8}, "half of all requests, one of them dropped"
+
+
+def test_requests_of_no_number_leave_no_pattern():
+    for name in ASSESSMENTS:
+        assessment = ASSESSMENTS[name](0.5, 0.1, 0)
+        assessment.see((0,), 0)
+        assert (assessment.entries, assessment.requests) == (0, 0)
+
+
+def test_a_pattern_of_exactly_the_threshold_is_found():
+    counted = after(Csria(0.1, 0.05), [((0,), 3), ((1,), 27)])
+    assert counted.result() == {(0,): 0.1, (1,): 0.9}
+    assert after(Csria(1.0, 0.5), [((0,), 8)]).result() == {(0,): 1.0}, "all is a threshold too"
+
+
+def test_a_segment_is_no_shorter_than_the_error_allows():
+    """1 / 0.3 is 3.3: a segment has four requests."""
+    counted = seen(Csria(0.5, 0.3), [(0,), (1,), (2,)])
+    assert counted.entries == 3
+    counted.see((3,))
+    assert counted.entries == 0
+
+
+def test_what_a_parent_may_have_missed_is_one_less_than_the_segments():
+    made = after(Cdia(0.5, 0.1), [((0, 1), 1), ((2,), 19)])._kept
+    assert {pattern: (each.count, each.missed) for pattern, each in made.items()} == {
+        (0,): (1, 1),
+        (2,): (19, 0),
+    }
+
+
+@pytest.mark.parametrize(("count", "found"), [(8, {(0,): 0.4}), (7, {})])
+def test_what_a_parent_may_have_missed_counts_when_it_is_made_for_the_result(count, found):
+    """Of 20 requests, two segments, half must be reached: 8 and the 2 that may be missing do."""
+    counted = after(Cdia(0.5, 0.1), [((0, 1), count), ((2,), 20 - count)])
+    assert counted.result() == {(2,): 1 - count / 20} | found
+
+
+def test_requests_that_specify_nothing_are_found_where_they_are_frequent():
+    assert after(Cdia(0.5, 0.1), [((), 6), ((0,), 4)]).result() == {(): 1.0}
+    assert after(Cdia(0.5, 0.1), [((), 5), ((0,), 5)]).result() == {(): 0.5, (0,): 0.5}
+
+
+def test_a_rare_pattern_stays_above_any_one_that_it_would_help_and_above_no_other():
+    kept = after(Cdia(0.5, 0.1), [((0,), 1), ((0, 1), 14), ((2, 3), 15)])._kept
+    assert set(kept) == {(0,), (0, 1), (2, 3)}
+    kept = after(Cdia(0.5, 0.1), [((1,), 1), ((0, 2), 19)])._kept
+    assert set(kept) == {(), (0, 2)}
+    kept = after(Cdia(0.5, 0.1), [((1, 2), 1), ((1,), 9), ((0, 1), 10)])._kept
+    assert set(kept) == {(1,), (0, 1)}, "nor above one that helps it"

@@ -144,3 +144,65 @@ def test_wrong_names_say_which_there_are():
         make_schedule("hybrid", STATES, 1, 1).see({"d": 1})
     with pytest.raises(ValueError, match="1 request or more"):
         make_schedule("hybrid", STATES, 0, 1)
+
+
+def test_only_what_is_more_than_significant_counts():
+    for significant, assessed in ((0.25, set()), (0.2499, {"a"})):
+        schedule = SCHEDULES["triggered"](["a", "b", "c"], 1000, 8, significant)
+        schedule.see({"a": 4, "b": 4})
+        schedule.see({"a": 5, "b": 3})  # from 1/2 to 5/8 and 3/8: a quarter of itself
+        assert schedule.assessing == assessed
+
+
+def test_a_state_that_is_never_searched_does_not_change():
+    schedule = make_schedule("triggered", STATES, 10, 30)
+    assert returned(schedule, [{"a": 20, "b": 10}] * 3) == [[]] * 3
+    assert schedule.assessing == frozenset()
+
+
+def test_a_state_that_gets_all_requests_after_none_changed_most():
+    schedule = make_schedule("triggered", ["a", "b"], 100, 30)
+    returned(schedule, [{"a": 30}, {"b": 30}])
+    assert schedule.assessing == {"b"}
+
+
+def test_a_period_begins_when_its_requests_are_over_and_not_before():
+    schedule = make_schedule("triggered", ["a", "b"], 100, 30)
+    # 29 and one: the first period. Then 30 more, in which b falls; what came before is forgotten.
+    returned(schedule, [{"a": 14, "b": 15}, {"a": 1}, {"a": 15, "b": 14}])
+    assert schedule.assessing == frozenset()
+    schedule.see({"a": 1})
+    assert schedule.assessing == frozenset(), "16 and 14 of 30: a fifteenth more"
+    schedule.see({"a": 18, "b": 12})
+    assert schedule.assessing == {"b"}, "from 14 to 12 of 30: a seventh less"
+
+
+def test_a_state_that_is_assessed_goes_on_though_it_changes_again():
+    schedule = make_schedule("triggered", ["a", "b"], 50, 30)
+    returned(schedule, [{"a": 3, "b": 27}, {"a": 6, "b": 24}, {"a": 12, "b": 18}])
+    assert schedule.reason == {"a": "λ_r of a went from 0.10 to 0.20 of all requests"}
+    assert schedule.see({"a": 8, "b": 12}) == ["a"], "50 requests after it began"
+
+
+def test_hybrid_waits_for_the_window_and_keeps_an_older_change_behind_a_newer_one():
+    schedule = make_schedule("hybrid", ["a", "b", "c", "d"], 90, 30)
+    quarter = {"a": 9, "b": 7, "c": 7, "d": 7}
+    assert returned(schedule, [quarter, {"a": 9, "b": 7, "c": 3, "d": 11}]) == [[], []]
+    # d rose and c fell; then b doubles, and c and d stay.
+    assert returned(schedule, [{"a": 2, "b": 14, "c": 3, "d": 11}]) == [["a"]]
+    assert schedule.assessing == {"b"}, "the newest change, and the head of the list as well"
+    same = {"a": 6, "b": 42, "c": 9, "d": 33}
+    assert schedule.see(same) == ["b"]
+    assert schedule.assessing == {"c"}
+    assert schedule.reason["c"] == "λ_r of c went from 0.23 to 0.10 of all requests"
+    assert schedule.see(same) == ["c"]
+    assert schedule.assessing == {"d"}
+
+
+def test_no_states_need_no_turns():
+    assert make_schedule("hybrid", [], 1, 1).assessing == frozenset()
+
+
+def test_a_period_of_no_requests_is_refused():
+    with pytest.raises(ValueError, match="window 1 and every 0: both must be 1 request or more"):
+        make_schedule("hybrid", STATES, 1, 0)

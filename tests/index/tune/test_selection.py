@@ -2,6 +2,7 @@ import math
 from itertools import product
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,3 +158,180 @@ def test_bits_are_divided_among_states_as_trying_all_would(costs, budget):
 
 def test_a_division_of_nothing_is_empty():
     assert split_bits([], 5) == ()
+
+
+def eight_attributes(attributes=8):
+    """Every pattern of the attributes, some asked often and some hardly ever."""
+    shares = {
+        tuple(at for at in range(attributes) if number >> at & 1): 1 + math.sin(number * number)
+        for number in range(1, 1 << attributes)
+    }
+    total = sum(shares.values())
+    return workload({pattern: share / total for pattern, share in shares.items()})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "bits", "hash_us", "most"),
+    [
+        (8, 16, 0.0, 150),
+        (8, 16, 1.0, 240),
+        (8, 16, 10.0, 435),
+        (8, 16, 30.0, 440),
+        (8, 16, 100.0, 5200),
+        (6, 12, 0.0, 70),
+        (6, 12, 1.0, 108),
+        (6, 12, 10.0, 88),
+        (6, 12, 30.0, 103),
+        (6, 12, 100.0, 120),
+    ],
+)
+def test_the_bound_leaves_little_to_look_at(attributes, bits, hash_us, most):
+    """A bound that is too low is not wrong, but the search then looks at everything."""
+    found = best_bits(eight_attributes(attributes), Prices(hash_us, 1), attributes, bits)
+    assert found.explored <= most
+
+
+def test_what_cannot_pay_is_not_looked_at():
+    assert best_bits(workload({(): 1.0}), Prices(0, 1), 3, 4) == ((0, 0, 0), 100_000.0, 0)
+    assert best_bits(workload({(0,): 1.0}), Prices(1e6, 1), 1, 4).explored == 0
+
+
+def nodes(left, hash_us, weights_us, contact, paid_us=0.0):
+    """One node, at which as many attributes as there are hashes are undecided."""
+    return selection._Nodes(
+        np.zeros((1, 0), np.int64),
+        np.array([left]),
+        np.array([paid_us]),
+        np.array([hash_us], np.float64),
+        np.array([weights_us], np.float64),
+        np.array([contact], np.float64),
+        np.zeros(1),
+    )
+
+
+LN2 = math.log(2)
+
+
+@pytest.mark.parametrize(
+    ("node", "bound", "gains"),
+    [
+        # Of 8 and 16 compared 4 and 4 are left at the contact; a bit of the first costs 4 / 2.
+        (
+            nodes(2, [4, 0], [8, 16], [1, 1], 5.0),
+            5 + (8 + 2) + (12 * LN2 - 2) - 2 * (8 * LN2 - 2),
+            [8 * LN2 - 2, 4 * LN2],
+        ),
+        # With one bit left a hash is paid for it alone.
+        (
+            nodes(1, [4, 0], [8, 16], [1, 0]),
+            (4 + 8 + 4) + (12 * LN2 - 4) - 8 * LN2,
+            [12 * LN2 - 4, 8 * LN2],
+        ),
+        # With none left nothing is gained; a hash still is no less than itself.
+        (nodes(0, [4, 0], [8, 16], [0, 0]), 24.0, [24 * LN2 - 4, 16 * LN2]),
+        # Where no bit gains, the tangent is least at no bits.
+        (nodes(2, [20, 20], [8, 4], [0, 0]), 12.0, [12 * LN2 - 10, 4 * LN2 - 10]),
+        (nodes(2, [18, 18], [8, 4], [0, 0]), 12.0, [12 * LN2 - 9, 4 * LN2 - 9]),
+    ],
+)
+def test_a_tangent_by_hand(node, bound, gains):
+    """Requests of the first attribute alone and of both."""
+    found, found_gains = selection._tangent(node, np.array([[1.0, 0.0], [1.0, 1.0]]))
+    assert found.tolist() == pytest.approx([bound])
+    assert found_gains[0].tolist() == pytest.approx(gains)
+
+
+@pytest.mark.parametrize(
+    ("left", "contact", "gains", "next_contact"),
+    [
+        (4, [1.0, 3.0], [8.0, 2.0], [1.7, 2.3]),  # 0.7 of the two bits between them, then in sum 4
+        (4, [1.0, 3.0], [5.0, 5.0], [1.0, 3.0]),  # they gain the same
+        (4, [1.0, 3.0], [-5.0, -1.0], [1.0, 3.0]),  # nothing gains
+        (4, [1.0, 3.0], [0.0, 0.0], [1.0, 3.0]),
+        (1, [0.0, 1.0], [16.0, 1.0], [1.0, 0.0]),  # 0 and 1 - 2.8, and none below nothing
+        (2, [1.0, 1.0], [1.0, -5.0], [2.0, 0.0]),
+        (100, [50.0, 50.0], [1.0, 0.0], [71.0, 29.0]),  # no more than 0.7 of 60 bits at once
+        (0, [0.0, 0.0], [4.0, 1.0], [0.0, 0.0]),
+        (3, [1.0, 1.0, 1.0], [0.5, 0.25, 0.125], [1.7, 1.0, 0.3]),
+    ],
+)
+def test_the_contact_goes_to_where_attributes_gain_the_same(left, contact, gains, next_contact):
+    width = len(contact)
+    node = nodes(left, [0.0] * width, [0.0], contact)
+    found = selection._toward(node, np.array([gains]))
+    assert found[0].tolist() == pytest.approx(next_contact)
+
+
+def test_a_hash_that_is_small_against_the_bound_s_error_is_left_undecided():
+    """A tenth of 100 - 60 is 4: a hash of 4 waits, one of 4.1 is decided, paid or out of reach."""
+    node = nodes(3, [4.0, 4.1], [1.0], [1.0, 2.0], 7.0)._replace(bound_us=np.array([60.0]))
+    assert selection._used_or_not(node, 0, 100.0).hash_us.tolist() == [[4.0, 4.1]]
+    decided = selection._used_or_not(node, 1, 100.0)
+    assert decided.hash_us.tolist() == [[4.0, 0.0], [4.0, 100_000.0]]
+    assert decided.paid_us.tolist() == [7.0 + 4.1, 7.0]
+    assert decided.contact.tolist() == [[1.0, 2.0], [1.0, 0.0]]
+    assert node.hash_us.tolist() == [[4.0, 4.1]], "the node itself stays"
+
+
+def test_an_opened_node_has_a_child_for_each_number_of_bits_and_of_the_last_attribute_two():
+    search = selection._Search(workload({(0,): 0.5, (0, 1): 0.5}), Prices(0.1, 0.01), [0, 1])
+    root = search._root(2)
+    assert root.contact.tolist() == [[1.0, 1.0]]
+    first = search._opened(root)
+    # Hashes cost 200 and 150 times 0.1; comparisons of either pattern 500 rows of 0.01, for each
+    # of 100 requests.
+    assert first.decided.tolist() == [[0], [1], [2]]
+    assert first.left.tolist() == [2, 1, 0]
+    assert first.paid_us.tolist() == pytest.approx([0.0, 20.0, 20.0])
+    assert first.hash_us.tolist() == [[pytest.approx(15.0)]] * 3
+    assert first.weights_us.tolist() == [
+        pytest.approx([500.0, 500.0]),
+        pytest.approx([250.0, 250.0]),
+        pytest.approx([125.0, 125.0]),
+    ]
+    assert first.contact.tolist() == [[2.0], [1.0], [0.0]]
+    last = search._opened(first)
+    assert last.decided.tolist() == [[0, 0], [0, 2], [1, 0], [1, 1], [2, 0]]
+    assert last.left.tolist() == [2, 0, 1, 0, 0]
+    assert last.paid_us.tolist() == pytest.approx([0.0, 15.0, 20.0, 35.0, 20.0])
+    assert last.weights_us.sum(axis=1).tolist() == pytest.approx([1000, 625, 500, 375, 250])
+
+
+def test_nodes_wait_in_portions_the_most_promising_last(monkeypatch):
+    monkeypatch.setattr(selection, "_TOGETHER", 2)
+    search = selection._Search(workload({(0,): 0.5, (1,): 0.5}), Prices(0.0, 0.01), [0, 1])
+    opened = search._opened(search._root(4))
+    portions = list(search._promising(opened, math.inf))
+    assert [len(portion.left) for portion in portions] == [2, 2, 1]
+    bounds = [bound for portion in portions for bound in portion.bound_us.tolist()]
+    assert bounds == sorted(bounds, reverse=True)
+    # Of 1000 comparisons each pattern has half: 2 and 2 bits leave 125 + 125.
+    assert portions[-1].decided.tolist() == [[2]]
+    assert portions[-1].bound_us.tolist() == pytest.approx([250.0])
+    below = list(search._promising(opened, 251.0))
+    assert [portion.decided.tolist() for portion in below] == [[[2]]]
+
+
+def test_bit_by_bit_each_goes_to_whom_it_saves_most_and_the_best_on_the_way_stays():
+    """0.6 of all requests ask by the first attribute, whose hash is 30, 0.4 by the second: 10."""
+    search = selection._Search(workload({(0,): 0.6, (1,): 0.4}), Prices(0.0, 0.01), [0, 1])
+    root = search._root(3)._replace(hash_us=np.array([[30.0, 10.0]]))
+    assert search._bit_by_bit(root) == ([2, 1], pytest.approx(150 + 30 + 200 + 10))
+    dear = root._replace(hash_us=np.array([[1000.0, 190.0]]))
+    assert search._bit_by_bit(dear) == ([0, 3], pytest.approx(600 + 50 + 190))
+    too_dear = root._replace(hash_us=np.array([[1000.0, 1000.0]]), paid_us=np.array([5.0]))
+    assert search._bit_by_bit(too_dear) == ([0, 0], pytest.approx(1005.0))
+
+
+def test_trying_all_takes_the_fewest_bits_of_those_that_cost_the_same():
+    load = workload({(0,): 0.5, (1,): 0.5})
+    assert all_bits(load, Prices(0, 0), 2, 3) == ((0, 0), 0.0, 10)
+    assert all_bits(load, Prices(0, 1), 2, 1) == ((0, 1), 75_000.0, 3)
+
+
+def test_of_divisions_that_cost_the_same_earlier_states_have_more_bits_and_none_is_idle():
+    assert split_bits([[2.0, 1.0], [2.0, 1.0]], 1) == (1, 0)
+    assert split_bits([[2.0, 1.0, 1.0], [2.0, 2.0]], 3) == (1, 0)
+    assert split_bits([[5.0, 4.0, 0.0], [5.0, 1.0]], 2) == (2, 0)
+    assert split_bits([[5.0, 4.0, 0.0], [5.0, 1.0]], 3) == (2, 1)
+    assert split_bits([[0.3, 0.1 + 0.2]], 1) == (0,), "rounding saves nothing"

@@ -12,6 +12,7 @@ import querymesh as qm
 from querymesh.mesh.mesh import LeafStats
 from querymesh.mesh.route import certain, route_fault
 from querymesh.optimize.planning.orders import order_of, planned_mesh
+from querymesh.optimize.routes import index_ties
 from querymesh.optimize.routes.index_ties import SAME, access_patterns, with_fewer_indices
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.stats.profile import Profile
@@ -135,3 +136,47 @@ def test_there_are_never_more_ways_and_every_order_is_allowed(a, b, c, d):
         view = join.views[alias]
         assert route_fault(mesh.routes[0], view.precedence) == ""
         assert len(order_of(view, mesh.routes[0])) == 3
+
+
+def test_an_order_that_is_just_as_much_dearer_as_costs_the_same_is_taken(monkeypatch):
+    """b asks c, then a, which finds two rows each, then whether these suit: 1 + 1 + 2 µs. With a
+    first it is 1 + 2 + 2, a quarter more."""
+    monkeypatch.setattr("querymesh.optimize.routes.index_ties.SAME", 0.25)
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    after = with_fewer_indices(join, before, {"b": profile_of(join, "b", {"a": 2.0})})
+    assert order_of(join.views["b"], after["b"].routes[0]) == ("a", "c")
+    assert after["b"].expected_us == pytest.approx(1 + 2 + 2)
+
+
+def test_streams_that_never_settle_are_left_after_five_passes(monkeypatch):
+    """The others always ask as b does not."""
+    join = join_of()
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    orders = [meshes_of(join, b=order)["b"].routes[0] for order in ("ca", "ac")]
+    asked = [frozenset(access_patterns(join, "b", route)) for route in orders]
+    passes = []
+
+    def others(*_):
+        passes.append(1)
+        return asked[len(passes) % 2]
+
+    monkeypatch.setattr("querymesh.optimize.routes.index_ties._all_accesses", others)
+    with_fewer_indices(join, before, {"b": profile_of(join, "b")})
+    assert len(passes) == 5
+
+
+@pytest.mark.parametrize(("streams", "orders"), [("abcdefg", 720), ("abcdefgh", 0)])
+def test_six_probes_are_tried_in_every_order_and_seven_stay(streams, orders):
+    join = join_of(" AND ".join(f"a.p = {s}.p" for s in streams[1:]), streams)
+    mesh = meshes_of(join, a=streams[1:])["a"]
+    assert len(index_ties._equally_cheap(join, "a", mesh, profile_of(join, "a"))) == orders
+
+
+def test_a_stream_s_own_conditions_stay_before_its_probes():
+    join = join_of(f"{RING} AND b.s > 3")
+    before = meshes_of(join, a="bc", b="ca", c="ab")
+    after = with_fewer_indices(join, before, {"b": profile_of(join, "b")})
+    names = [join.views["b"].operators[k - 1].name for k in after["b"].routes[0]]
+    assert names == ["b.s > 3", "a", "c", "a.q = c.q"]
+    assert list(access_patterns(join, "b", after["b"].routes[0])) == [("a", (0,)), ("c", (0, 1))]

@@ -115,3 +115,82 @@ def test_the_greedy_order_costs_tuples_by_what_becomes_of_them(monkeypatch):
 
 def subset_of(profile):
     return Subset(profile.outcomes, profile.drop_us, profile.pass_us, profile.after)
+
+
+@st.composite
+def shared_lookups(draw):
+    """As `shared_profiles`, with operators that multiply rows."""
+    profile = draw(shared_profiles())
+    rows = st.lists(st.integers(0, 3), min_size=profile.operators, max_size=profile.operators).map(
+        tuple
+    )
+    outcomes = draw(st.lists(rows, min_size=2, max_size=8))
+    costs = np.array([profile.drop_us, profile.pass_us])
+    return profile_of(outcomes, costs, profile.after, serves=profile.serves)
+
+
+@given(shared_lookups())
+@settings(max_examples=100, deadline=None)
+def test_the_greedy_order_has_at_each_step_the_operator_that_is_best_by_hand(profile):
+    left = [[1.0] * 3 for _ in profile.outcomes]  # of each tuple, rows for each query
+
+    def score(k):
+        pairs = cost = 0.0
+        mine = [q for q in range(3) if profile.serves[k - 1] & 1 << q]
+        for rows, outcome in zip(left, profile.outcomes[:, k - 1], strict=True):
+            met = max(rows[q] for q in mine)
+            if outcome == 0:
+                pairs += sum(rows[q] for q in mine)
+            cost += met * (profile.drop_us if outcome == 0 else profile.pass_us)[k - 1]
+        return pairs / cost if cost else 0.0
+
+    subset = subset_of(profile)
+    patterns, weights = np.unique(profile.outcomes, axis=0, return_counts=True)
+    alive = np.ones((3, len(patterns)))
+    route = SharedRoutes(profile.serves)._greedy(subset, patterns, weights.astype(float), alive)
+    for place, chosen in enumerate(route):
+        ready = [
+            k
+            for k in range(1, profile.operators + 1)
+            if k not in route[:place] and profile.after[k - 1] <= set(route[:place])
+        ]
+        assert score(chosen) >= max(map(score, ready)) * (1 - 1e-9)
+        for rows, outcome in zip(left, profile.outcomes[:, chosen - 1], strict=True):
+            for q in range(3):
+                if profile.serves[chosen - 1] & 1 << q:
+                    rows[q] *= outcome
+
+
+def test_the_greedy_order_goes_on_with_a_query_of_which_something_is_left(monkeypatch):
+    """Of query A 1 drops five of ten tuples and 2 four of the others; 3 drops three of query B."""
+    outcomes = np.ones((10, 3))
+    outcomes[:5, 0] = 0
+    outcomes[5:9, 1] = 0
+    outcomes[:3, 2] = 0
+    profile = profile_of(outcomes, [1.0, 1.0, 1.0], serves=(0b01, 0b01, 0b10))
+    assert greedily(profile, monkeypatch) == (1, 2, 3)
+
+
+def test_the_greedy_order_costs_a_tuple_that_is_dropped_as_such(monkeypatch):
+    """1 drops three of five tuples, at 12 µs each; 2 drops two, at 3 whatever becomes of them."""
+    outcomes = [[1, 1], [0, 0], [1, 1], [0, 0], [0, 1]]
+    dear_to_drop = [[12.0, 3.0], [1.0, 3.0]]
+    assert greedily(profile_of(outcomes, dear_to_drop, serves=(1, 1)), monkeypatch) == (2, 1)
+
+
+def test_what_a_look_up_multiplies_does_not_make_up_for_what_it_drops(monkeypatch):
+    """1 drops two of four tuples and has two matches for each other; 2 drops one."""
+    outcomes = [[0, 1], [0, 1], [2, 1], [2, 0]]
+    profile = profile_of(outcomes, [1.0, 1.0], serves=(1, 1))
+    assert greedily(profile, monkeypatch) == (1, 2)
+
+
+@pytest.mark.parametrize(("operators", "is_exact"), [(10, True), (11, False)])
+def test_up_to_ten_operators_are_ordered_exactly(monkeypatch, operators, is_exact):
+    def not_asked(*_):
+        raise AssertionError
+
+    hidden = (SharedRoutes, "_greedy") if is_exact else (shared_route, "order_by_meetings")
+    monkeypatch.setattr(*hidden, not_asked)
+    profile = profile_of(np.ones((2, operators)), serves=(1,) * operators)
+    assert sorted(SharedRoutes(profile.serves)(subset_of(profile))) == [*range(1, operators + 1)]

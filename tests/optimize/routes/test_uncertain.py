@@ -121,3 +121,25 @@ def test_no_order_is_left_open_that_costs_more_than_the_single_route():
     for steps, rows in others:
         here = profile.take(rows)
         assert dearest_us(steps, here) <= here.realized_us(mesh.single).sum() + 1e-6
+
+
+def test_what_the_single_route_costs_is_a_limit_and_what_the_route_costs_is_not_one():
+    """1 drops all ten tuples and the others none, at 1 µs each: (1, 2, 3) costs 10, an order with
+    1 behind one other 20, behind two 30."""
+    profile = profile_of([[0, 1, 1]] * 10)
+    route = (1, 2, 3)
+    assert uncertain_route(route, profile, 9.0) == ((1, 2, 3),)
+    assert uncertain_route(route, profile, 9.0, single=route) == ((1, 2, 3),)
+    assert uncertain_route(route, profile, 9.0, single=(2, 3, 1)) == ((1,), (2, 3))
+    assert uncertain_route(route, profile, 1.5, single=(2, 3, 1)) == ((1,), (2, 3))
+    assert uncertain_route(route, profile, 9.0, single=(1, 3, 2)) == certain(route)
+    assert uncertain_route((2, 1, 3), profile, 9.0, single=route) == certain((2, 1, 3))
+
+
+def test_of_two_pairs_that_might_change_places_the_cheaper_is_joined_first():
+    """1 leaves two of ten tuples: behind it 2 and 3 cost 2 each, before it 10."""
+    profile = profile_of([[0, 1, 1]] * 8 + [[1, 1, 0]] * 2, [1.0, 1.0, 1.0])
+    assert dearest_us(certain((1, 2, 3)), profile) == 10 + 2 + 2
+    assert dearest_us(((1, 2), (3,)), profile) == 10 + 10 + 2
+    assert dearest_us(((1,), (2, 3)), profile) == 10 + 2 + 2
+    assert uncertain_route((1, 2, 3), profile, 0.5) == ((1,), (2, 3))

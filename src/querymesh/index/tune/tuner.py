@@ -198,12 +198,16 @@ class Tuner:
         state.workload = Workload(
             arrived, counted.requests, state.stored / arrived, self._spread(name)
         )
-        new = {name: self._plan(name, self._bits(state))}
-        if self.settings.budget is not None and self.kind != "hash":
-            new = self._within_budget(self.settings.budget)
+        budget = None if self.kind == "hash" else self.settings.budget
+        if budget is None:
+            new = {name: self._plan(name, self._bits(state))}
+        else:
+            new = self._within_budget(budget)
+        if not self._are_worth_it(new, budget):
+            return []
         changes = []
         for each, plan in new.items():
-            if self._is_worth_it(each, plan):
+            if plan != self.plans[each]:
                 asked = self.frequencies[each]
                 changes.append(Change(self.requests, each, self.plans[each], plan, why, asked))
                 self.plans[each] = plan
@@ -218,16 +222,27 @@ class Tuner:
         grown = state.stored / max(state.workload.stored, 1.0)
         return moved < SAME and 1 / ALIKE < grown < ALIKE
 
-    def _is_worth_it(self, name: str, plan: IndexPlan) -> bool:
-        """Whether a plan is better than the one there is by the share that a change must save."""
-        old, state = self.plans[name], self._states[name]
-        if plan == old or not (isinstance(old, BitPlan) and isinstance(plan, BitPlan)):
-            return plan != old
-        most = self._bits(state)
-        if old.configuration.total > most:
+    def _are_worth_it(self, new: Mapping[str, IndexPlan], budget: int | None) -> bool:
+        """Whether plans are better than those there are by the share that a change must save.
+
+        What one state of a budget gains another one loses, so all are judged together; and what
+        there is must be changed if it has more bits than the budget, or than rows.
+        """
+        bits = had_us = has_us = 0.0
+        for name, plan in new.items():
+            old, state = self.plans[name], self._states[name]
+            if not (isinstance(old, BitPlan) and isinstance(plan, BitPlan)):
+                if plan != old:
+                    return True
+                continue
+            if old.configuration.total > self._bits(state):
+                return True
+            bits += old.configuration.total
+            had_us += self._cells_us(state, old)
+            has_us += self._cells_us(state, plan)
+        if budget is not None and bits > budget:
             return True
-        had, has = (self._cells_us(state, each) for each in (old, plan))
-        return has < (1 - self.settings.worth) * had
+        return has_us < (1 - self.settings.worth) * had_us
 
     def _spread(self, name: str) -> dict[Pattern, float]:
         """Frequencies for eq. 1, which knows equality alone, and values that never repeat.
