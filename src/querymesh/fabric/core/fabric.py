@@ -17,17 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Bools
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.metrics import Metrics
-from querymesh.fabric.core.operators import MOST_ROWS, UserCalls, make_modules
+from querymesh.fabric.core.operators import MOST_ROWS, FailedCall, UserCalls, make_modules
 from querymesh.fabric.core.output import Gathering
 from querymesh.fabric.core.pool import Pool
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
-from querymesh.query.model import BoundQuery
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.model import BoundQuery, Filter
 
 
 class Fabric:
@@ -40,7 +41,10 @@ class Fabric:
         on_error: str = "raise",
     ) -> None:
         self.bound = bound
-        self._calls = UserCalls(bound.query.functions, on_error)
+        filters_only = all(isinstance(operator, Filter) for operator in bound.operators)
+        defers = on_error == "raise" and filters_only and not isinstance(bound, SharedQuery)
+        self._calls = UserCalls(bound.query.functions, "defer" if defers else on_error)
+        self._output_calls = UserCalls(bound.query.functions, on_error)
         self._tables = dict(tables or {})
         self.modules = make_modules(bound, self._tables, self._calls)
         self.metrics = Metrics()
@@ -56,6 +60,7 @@ class Fabric:
             window = self.window(part)
             gathering = Gathering(self.bound, window)
             for ruster in self._travel(window, router):
+                self._raise_deferred(ruster)
                 gathering.add(ruster)
                 if gathering.rows >= MOST_ROWS:
                     yield from self._out(gathering)
@@ -63,18 +68,41 @@ class Fabric:
                 yield from self._out(gathering)
             self.metrics.total_seconds += perf_counter() - started
 
-    def passes(self, batch: pa.RecordBatch, router: Router) -> npt.NDArray[np.bool_]:
-        """For a query without look-ups: which rows of one window pass every operator."""
+    def passes(self, batch: pa.RecordBatch, router: Router) -> Bools:
+        """For a query without look-ups: which rows of one batch pass every operator."""
+        passed, failed = self.decide(batch, router)
+        for call in failed.values():
+            raise call.error()
+        return passed
+
+    def decide(self, batch: pa.RecordBatch, router: Router) -> tuple[Bools, dict[int, FailedCall]]:
+        """Which rows pass, and of these the ones on which a function raised: if nothing else drops
+        them, that is the query's error."""
         started = perf_counter()
         passed = np.zeros(batch.num_rows, dtype=bool)
+        failed: dict[int, FailedCall] = {}
         first = 0
         for part in windows(batch, router.window):
             for ruster in self._travel(self.window(part), router):
                 passed[first + ruster.rows] = True
+            for row, call in self._calls.deferred.items():
+                if passed[first + row]:
+                    failed[first + row] = call
             first += part.num_rows
         self.metrics.rows_out += int(passed.sum())
         self.metrics.total_seconds += perf_counter() - started
-        return passed
+        return passed, failed
+
+    def failed_calls(self) -> Mapping[int, FailedCall]:
+        """By row of the window, the calls that raised and were let travel on."""
+        return self._calls.deferred
+
+    def _raise_deferred(self, ruster: Ruster) -> None:
+        """A row that passed every operator, and on which a function raised, is the query's error."""
+        if self._calls.deferred:
+            for row in ruster.rows:
+                if (call := self._calls.deferred.get(int(row))) is not None:
+                    raise call.error()
 
     def _travel(self, window: ClassificationWindow, router: Router) -> Iterator[Ruster]:
         """The rusters that reach the output."""
@@ -83,6 +111,7 @@ class Fabric:
     def _set_out(self, window: ClassificationWindow, router: Router) -> list[Ruster]:
         """A window's rusters, classified and counted, at the start of their routes."""
         started = perf_counter()
+        self._calls.deferred.clear()
         rusters = router.rusters(window)
         metrics = self.metrics
         metrics.classify_seconds += perf_counter() - started
@@ -185,7 +214,7 @@ class Fabric:
         metrics = self.metrics
         metrics.output_errors += gathering.rows
         started = perf_counter()
-        for batch in gathering.take(self._calls):
+        for batch in gathering.take(self._output_calls):
             metrics.rows_out += batch.num_rows
             metrics.output_errors -= batch.num_rows
             metrics.output_seconds += perf_counter() - started

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Bools, Ints
 from querymesh.errors import PredicateError
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.ruster import Ruster, in_parts
@@ -26,25 +27,54 @@ MOST_ROWS = 1 << 17
 """A look-up with large fan-out hands on at most so many rows at a time: memory stays bounded."""
 
 
+@dataclass(frozen=True)
+class FailedCall:
+    """A call of a user's function that raised on one row, kept in case the row matters."""
+
+    predicate: Predicate
+    args: tuple[pa.Array, ...]
+
+    def error(self) -> PredicateError:
+        """What the function raised, told with its row; it is called once more for that."""
+        try:
+            self.predicate.apply(self.args, 1)
+        except PredicateError as error:
+            return error
+        return PredicateError(
+            f"predicate {self.predicate.name} raised on a row, and did not when it was asked again"
+        )
+
+
 @dataclass
 class UserCalls:
-    """How user functions are called: `on_error` is "raise", or "drop" to count and drop the row.
+    """How user functions are called, and what becomes of rows on which one raises.
 
-    A row on which a function raised is dropped whatever the expression around the call makes of its
-    NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them.
+    `on_error` is "raise"; "drop" to count and drop the row; or "defer" to let the row travel on as
+    if it had passed, since another operator may drop it, and then it never mattered: only a row
+    that passes all others raises in the end. So the order of operators never makes a query fail.
+
+    Under "drop" and "defer" the row is treated so whatever the expression around the call makes of
+    its NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them.
     """
 
     functions: Mapping[str, Predicate]
     on_error: str = "raise"
+    deferred: dict[int, FailedCall] = field(default_factory=dict, init=False)
+    """By row of the window."""
     _failed: npt.NDArray[np.bool_] | None = field(default=None, init=False)
+    _calls: dict[int, FailedCall] = field(default_factory=dict, init=False)
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
-        """One value per row of the function; under "drop", NULL where it raised."""
+        """One value per row of the function; NULL where it raised and that is no error yet."""
         if self.on_error == "raise":
             return predicate.apply(args, rows)
         result, failed = predicate.apply_dropping(args, rows)
         if failed.any():
             self._failed = failed if self._failed is None else self._failed | failed
+            for row in np.flatnonzero(failed) if self.on_error == "defer" else ():
+                at = int(row)
+                call = FailedCall(predicate, tuple(arg.slice(at, 1) for arg in args))
+                self._calls.setdefault(at, call)
         return result
 
     def take_failed(self) -> npt.NDArray[np.bool_] | None:
@@ -52,14 +82,25 @@ class UserCalls:
         failed, self._failed = self._failed, None
         return failed
 
-    def mask(self, verdict: pa.Array, name: str) -> tuple[npt.NDArray[np.bool_], int]:
-        """Which rows a condition lets through, and on how many of the others a function raised."""
+    def mask(self, verdict: pa.Array, name: str, rows: Ints | None = None) -> tuple[Bools, int]:
+        """Which rows a condition lets through, and on how many of the others a function raised.
+
+        `rows` are their numbers in the window, by which failed calls are deferred.
+        """
         passed, failed = as_mask(verdict, name), self.take_failed()
-        return (passed, 0) if failed is None else (passed & ~failed, int(failed.sum()))
+        if failed is None:
+            return passed, 0
+        if rows is None or self.on_error == "drop":
+            return passed & ~failed, int(failed.sum())
+        for at, call in self._calls.items():
+            self.deferred.setdefault(int(rows[at]), call)
+        self._calls.clear()
+        return passed | failed, 0
 
     def forget_failed(self) -> None:
         """Forget failed rows: an evaluation that was broken off may have left some."""
         self._failed = None
+        self._calls.clear()
 
 
 class Module(Protocol):
@@ -98,7 +139,7 @@ class FilterModule:
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
         )
-        passed, errors = self.calls.mask(verdict, self.operator.name)
+        passed, errors = self.calls.mask(verdict, self.operator.name, ruster.rows)
         self.errors += errors
         return passed
 

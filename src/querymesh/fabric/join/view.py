@@ -46,7 +46,7 @@ class ViewFabric(Fabric):
         self.bound = join.views[alias]
         self.metrics = Metrics()
         self.unjoinable = 0
-        self._calls = UserCalls(join.query.functions, on_error)
+        self._calls = self._output_calls = UserCalls(join.query.functions, on_error)
         self.own = own_conditions(self.bound)
         keys = JoinedKeys(join, alias, stems)
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)

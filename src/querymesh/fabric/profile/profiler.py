@@ -25,9 +25,6 @@ from querymesh.stats.profile import Profile
 VISIBLE_SECONDS = 0.002
 """A single timing shorter than this is repeated until its sum is this long."""
 
-LONG_SECONDS = 1.0
-"""An operator that took longer on the sample is not run on it again to tell outcomes apart."""
-
 FEW_ROWS = 50
 """Fewer rows of one outcome than this say little about its cost."""
 
@@ -65,14 +62,19 @@ def profile_counted(
     *,
     timed: bool = True,
 ) -> tuple[Profile, int]:
-    """As `profile_sample`, and the evaluations it took: timing asks an operator more than once.
+    """As `profile_sample`, and the evaluations it took: timing asks SQL conditions more than once.
 
-    Not `timed`, each operator runs once a row, and the costs are not numbers: of a query that runs,
-    its visits tell them.
+    A user's function is called once a row and never again. Not `timed`, so is everything else, and
+    the costs are not numbers: of a query that runs, its visits tell them. A function that raises on
+    a row that all other operators let through raises here as it would later.
     """
     fabric = Fabric(bound, tables, on_error)
     make = timed_profile if timed else untimed_profile
-    return make(bound, fabric.modules, _everything(fabric, sample), sample)
+    profile, evaluations = make(bound, fabric.modules, _everything(fabric, sample), sample)
+    for row, call in fabric.failed_calls().items():
+        if (profile.outcomes[row] > 0).all():
+            raise call.error()
+    return profile, evaluations
 
 
 def timed_profile(
@@ -87,12 +89,13 @@ def timed_profile(
     for index in order:
         operator = bound.operators[index - 1]
         module = modules[index - 1]
-        after, seconds = _timed(module, chain.after(operator.after))
+        calls_users = isinstance(operator, Filter) and bool(user_calls_of(operator.expr))
+        after, seconds = _timed(module, chain.after(operator.after), once=calls_users)
         outcomes[:, index - 1] = after.outcomes
         declared = declared_cost(operator, bound)
         if declared is not None:
             costs = declared, declared
-        elif isinstance(operator, Filter) and seconds < LONG_SECONDS:
+        elif isinstance(operator, Filter) and not calls_users:
             costs = _cost_by_outcome(module, after, seconds)
         elif isinstance(operator, Probe):
             costs = (_further_row_us(module, after, seconds),) * 2
@@ -195,8 +198,16 @@ def _us_a_row(seconds: float, ruster: Ruster) -> float:
     return 1e6 * seconds / max(len(ruster), 1)
 
 
-def _timed(module: Module, before: Survivors) -> tuple[Survivors, float]:
-    """What an operator leaves, and the least time it took for the rows it was asked about."""
+def _timed(
+    module: Module, before: Survivors, *, once: bool = False
+) -> tuple[Survivors, float]:
+    """What an operator leaves, and the least time it took for the rows it was asked about.
+
+    `once` is for functions whose calls may cost money: no warming up, no second time.
+    """
+    if once:
+        after = passed(module, before)
+        return after, after.seconds
     if len(before.carried):
         few = before.carried.pick(np.arange(min(WARM_UP_ROWS, len(before.carried))))
         for _ in module.process(few):  # the first call of a function may load a model
