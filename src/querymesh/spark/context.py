@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Broadcast, TaskContext
+from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
@@ -102,6 +102,12 @@ def task_place() -> TaskPlace:
     return TaskPlace(int(context.partitionId()), int(batch) if batch is not None else None, query)
 
 
+def task_attempt() -> int | None:
+    """In a task: the number that no other task and no second attempt has; None on the driver."""
+    context = TaskContext.get()
+    return None if context is None else int(context.taskAttemptId())
+
+
 def java_process_id(session: SparkSession) -> int:
     """The process of the session's JVM, on this machine."""
     jvm = session._jvm
@@ -178,3 +184,74 @@ def has_python_filter(frame: DataFrame) -> bool:
         "Filter" in line and "#" in line and "querymesh(" in line
         for line in str(conditions).splitlines()
     )
+@dataclass(frozen=True)
+class _MetBroadcast:
+    """A broadcast variable by its JVM object, which is all that PySpark asks of one it meets."""
+
+    number: int
+    _jbroadcast: Any = field(compare=False)
+
+
+class CarriedBroadcasts:
+    """The broadcast variables of a user's function, for a function of ours that calls it.
+
+    Spark sends a task those broadcasts that it met while pickling the task's function: pickling
+    this meets them. In the task nothing is left of it, since the user's function finds them itself.
+    """
+
+    def __init__(self, met: Sequence[_MetBroadcast] = ()) -> None:
+        self._met = tuple(met)
+
+    def __len__(self) -> int:
+        return len(self._met)
+
+    def __iter__(self) -> Iterator[_MetBroadcast]:
+        return iter(self._met)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        context = SparkContext._active_spark_context
+        if context is not None:
+            for broadcast in self._met:
+                context._pickled_broadcast_vars.add(broadcast)  # type: ignore[arg-type]
+        return CarriedBroadcasts, ()
+
+
+@dataclass(frozen=True)
+class PythonUdf:
+    """What the JVM knows of a user's function that an analysed expression calls.
+
+    `command` is the pickled function, or a pickled broadcast of it where it is large.
+    """
+
+    command: bytes
+    broadcasts: CarriedBroadcasts
+    returns: str
+    arguments: tuple[str, ...]
+
+
+def python_udf(expression: Any) -> PythonUdf:
+    """The function behind a PythonUDF of the JVM's; types are Spark's JSON."""
+    function = expression.func()
+    sent = function.broadcastVars()
+    broadcasts = [sent.get(number) for number in range(sent.size())]
+    children = expression.children()
+    arguments = [children.apply(number) for number in range(children.size())]
+    return PythonUdf(
+        bytes(function.command().unsafeArray()),
+        CarriedBroadcasts([_MetBroadcast(int(each.id()), each) for each in broadcasts]),
+        str(expression.dataType().json()),
+        tuple(str(argument.dataType().json()) for argument in arguments),
+    )
+
+
+def python_worker_settings(session: SparkSession) -> dict[str, str]:
+    """The settings that Spark gives its Python workers: the time zone, how values are converted."""
+    jvm = session._jvm
+    assert jvm is not None, "a session on this machine has a JVM"
+    found = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner.getPythonRunnerConfMap(
+        session._jsparkSession.sessionState().conf()
+    )
+    return {
+        str(name): str(value)
+        for name, value in jvm.scala.jdk.javaapi.CollectionConverters.asJava(found).items()
+    }
