@@ -8,8 +8,10 @@ from querymesh.mesh.route import written_route
 from querymesh.stats.profile import meetings, route_text, survivors
 
 
-@given(random_profiles())
-def test_survivors_of_a_set_are_the_products_of_its_columns(profile):
+@given(random_profiles(), st.booleans())
+def test_survivors_of_a_set_are_the_products_of_its_columns(profile, filters):
+    if filters:
+        profile = profile_of(np.minimum(profile.outcomes, 1))
     groups = np.arange(profile.rows) % 2
     table = survivors(profile.outcomes, groups, 2, chunk=3)
     for mask in range(1 << profile.operators):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from querymesh.classify.tree import Leaf, answerable, as_text, tests_of
 from querymesh.errors import MeshFileError, did_you_mean
 from querymesh.mesh.mesh import LeafStats, Mesh
+from querymesh.mesh.stages import Stages
 from querymesh.query.model import BoundQuery
 
 
@@ -41,14 +43,28 @@ def check_fits(mesh: Mesh, bound: BoundQuery) -> Mesh:
 
 
 def as_single(mesh: Mesh) -> Mesh:
-    """The mesh's best single route as a mesh of its own."""
-    leaf = LeafStats(1.0, mesh.single_us, mesh.single_us)
+    """The mesh's best single route as a mesh of its own.
+
+    Where it has stages, the route keeps to them. If its leaves differ in what runs where, it is the
+    route of the leaf that most tuples reach, in that leaf's stages.
+    """
+    single, stages, single_us = mesh.single, mesh.stages, mesh.single_us
+    if stages is not None:
+        leaf = max(range(len(mesh.leaves)), key=lambda k: mesh.leaves[k].share)
+        kept = stages.parts_of(leaf, mesh.leaf_routes[leaf])
+        cut = stages.parts_of(leaf, single)
+        if not stages.is_alike(mesh) or cut.as_sets != kept.as_sets:
+            single, single_us = mesh.leaf_routes[leaf], math.nan
+        stages = Stages((stages.splits[leaf],))
     return replace(
         mesh,
         tree=Leaf(0),
-        routes=(mesh.single,),
-        leaves=(leaf,),
-        expected_us=mesh.single_us,
+        routes=(single,),
+        leaves=(LeafStats(1.0, single_us, single_us),),
+        single=single,
+        expected_us=single_us,
+        single_us=single_us,
         uncertain=(),
+        stages=stages,
         why="policy single was asked for",
     )

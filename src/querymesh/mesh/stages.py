@@ -49,6 +49,21 @@ class Parts:
     python: Route
     after: Route
 
+    @property
+    def as_sets(self) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+        """Which operators run in each stage, in whatever order."""
+        return frozenset(self.before), frozenset(self.python), frozenset(self.after)
+
+    @property
+    def split(self) -> tuple[int, int]:
+        """How many operators run before the Python stage, and how many in it."""
+        return len(self.before), len(self.python)
+
+    @property
+    def route(self) -> Route:
+        """The route that these are the parts of."""
+        return self.before + self.python + self.after
+
     def __str__(self) -> str:
         python = f"[{route_text(self.python)}]" if self.python else ""
         return " > ".join(filter(None, (route_text(self.before), python, route_text(self.after))))
@@ -100,11 +115,7 @@ class Stages:
 
     def is_alike(self, mesh: Mesh) -> bool:
         """Whether every operator runs in the same stage in all leaves."""
-        sets = {
-            (frozenset(parts.before), frozenset(parts.python), frozenset(parts.after))
-            for parts in self.parts(mesh)
-        }
-        return len(sets) <= 1
+        return len({parts.as_sets for parts in self.parts(mesh)}) <= 1
 
     def text(self, mesh: Mesh, leaf: int) -> str:
         """A leaf's route for people, its Python part in brackets: `4 > [1 > 3] > 2`."""

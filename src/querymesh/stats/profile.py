@@ -151,10 +151,14 @@ class Profile:
 def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -> Floats:
     """For each of `count` groups and each set of operators (as a bit mask), the rows that survive.
 
-    The table has 2^m columns, so callers use it up to `EXACT_LIMIT` operators. It is built a
-    few tuples at a time, each by doubling, so memory stays at chunk * 2^m numbers.
+    The table has 2^m columns, so callers use it up to `EXACT_LIMIT` operators. Of filters, the
+    tuples that pass just one set of them are counted, and counts summed over supersets. Where
+    look-ups multiply rows it is built a few tuples at a time, each by doubling, so memory stays at
+    chunk * 2^m numbers.
     """
     rows, operators = outcomes.shape
+    if ((outcomes == 0) | (outcomes == 1)).all():
+        return _survivors_of_filters(outcomes.astype(np.int64), groups, count)
     total = np.zeros((count, 1 << operators))
     for start in range(0, rows, chunk):
         part = outcomes[start : start + chunk]
@@ -163,6 +167,18 @@ def survivors(outcomes: Floats, groups: Ints, count: int, *, chunk: int = 256) -
             bit = 1 << j
             products[:, bit : 2 * bit] = products[:, :bit] * part[:, j : j + 1]
         np.add.at(total, groups[start : start + chunk], products)
+    return total
+
+
+def _survivors_of_filters(passed: Ints, groups: Ints, count: int) -> Floats:
+    operators = passed.shape[1]
+    masks = passed @ (1 << np.arange(operators))
+    cells = groups.astype(np.int64) << operators | masks
+    counted = np.bincount(cells, minlength=count << operators)
+    total = counted.astype(np.float64).reshape(count, 1 << operators)
+    for j in range(operators):
+        halves = total.reshape(count, -1, 2, 1 << j)
+        halves[:, :, 0] += halves[:, :, 1]
     return total
 
 

@@ -51,15 +51,36 @@ def train_mesh(
     one_route: bool = False,
 ) -> Mesh:
     """The mesh of a query learned from its profile; with `one_route` the best single route."""
+    return train_judged(query, profile, overheads, training, one_route=one_route).mesh
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A mesh, and whether a better one is in doubt: it saves on unseen tuples, but no more than
+    chance could. A larger sample would tell."""
+
+    mesh: Mesh
+    in_doubt: bool
+
+
+def train_judged(
+    query: Query,
+    profile: Profile,
+    overheads: Overheads,
+    training: Training | None = None,
+    *,
+    one_route: bool = False,
+) -> Trained:
+    """As `train_mesh`, with the judge's doubt."""
     training = training or Training()
-    mesh = _best_mesh(query, profile, overheads, training, one_route)
-    mesh = replace(mesh, window=training.window, least_ruster=training.least_ruster)
-    return leave_open(mesh, profile, training.tolerance)
+    trained = _best_mesh(query, profile, overheads, training, one_route)
+    mesh = replace(trained.mesh, window=training.window, least_ruster=training.least_ruster)
+    return replace(trained, mesh=leave_open(mesh, profile, training.tolerance))
 
 
 def _best_mesh(
     query: Query, profile: Profile, overheads: Overheads, training: Training, one_route: bool
-) -> Mesh:
+) -> Trained:
     if profile.rows == 0:
         raise TrainingError(
             "the sample is empty: there is nothing to learn from. Give a sample with rows, "
@@ -68,14 +89,15 @@ def _best_mesh(
     single = best_single(profile, route_search_for(profile, training))
     why = nothing_to_search(profile, one_route)
     if why:
-        return single_mesh(query, profile, single, (), why)
+        return Trained(single_mesh(query, profile, single, (), why), False)
     found, judged = _search_and_judge(profile, overheads, training, single)
     mesh = _verdict(query, profile, single, found, judged, overheads)
     asked = training.accuracy is not None or training.judge not in (None, "holdout")
     accuracy = judged.accuracy if asked and not math.isnan(judged.accuracy) else None
     method = f"{name_of(training.search)} from {name_of(training.start)}"
     text = found_by(method, found.problem, found.solution)
-    return mesh.found(text, accuracy)
+    in_doubt = not isinstance(found.solution.tree, Leaf) and 0 < judged.mean_us <= judged.error_us
+    return Trained(mesh.found(text, accuracy), in_doubt)
 
 
 def nothing_to_search(profile: Profile, one_route: bool) -> str:
@@ -116,6 +138,16 @@ class _Judged:
 
     saved_us: Floats
     accuracy: float
+
+    @property
+    def mean_us(self) -> float:
+        return float(self.saved_us.mean()) if len(self.saved_us) else math.nan
+
+    @property
+    def error_us(self) -> float:
+        """The standard error of the mean."""
+        rows = len(self.saved_us)
+        return float(self.saved_us.std(ddof=1)) / math.sqrt(rows) if rows > 1 else 0.0
 
 
 def _search(
@@ -197,12 +229,10 @@ def _verdict(
     if isinstance(tree, Leaf):
         why = "no split of the data costs less than the best single route"
         return single_mesh(query, profile, single, left_out, why)
-    saved = judged.saved_us
-    error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else 0.0
-    if len(saved) and float(saved.mean()) <= error:
+    if judged.mean_us <= judged.error_us:
         why = (
-            f"a mesh of {len(routes)} routes was found, but on {len(saved):,} tuples it had "
-            "not seen its saving could be chance"
+            f"a mesh of {len(routes)} routes was found, but on {len(judged.saved_us):,} tuples it "
+            "had not seen its saving could be chance"
         )
         return single_mesh(query, profile, single, left_out, why)
     mesh = describe(query, profile, tree, routes, single, left_out, overheads)
