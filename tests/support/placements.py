@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 from hypothesis import strategies as st
 
-from profiles import profile_of
+from profiles import profile_of, profiles_with_kinds
 from querymesh.mesh.stages import Stage
 from querymesh.optimize.placement.costs import Costs, Placement, in_python, parts_of, staged_us
 
@@ -104,3 +104,10 @@ def cheapest_by_brute_force(profile, costs, crossing_us=None) -> float:
                 parts = parts_of(route, placement)
                 best = min(best, float(staged_us(profile, costs, parts, crossing).mean()))
     return best
+
+
+@st.composite
+def cases_with_kinds(draw, most_operators=4):
+    """Tuples of up to four kinds, so that a mesh may pay, with operators of any engine."""
+    profile = draw(profiles_with_kinds(most_operators))
+    return profile, draw(random_costs(profile.operators))

@@ -7,7 +7,7 @@ for people.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,23 @@ def leaves(tree: Tree, tests: int = 0) -> Iterator[tuple[Leaf, int]]:
     else:
         yield from leaves(tree.yes, tests + 1)
         yield from leaves(tree.no, tests + 1)
+
+
+def relabelled(tree: Tree, labels: Sequence[int]) -> Tree:
+    """The tree with these labels at its leaves, left to right.
+
+    >>> relabelled(Split(Missing("a"), Leaf(0), Leaf(0)), [2, 1])
+    Split(test=Missing(attribute='a'), yes=Leaf(label=2), no=Leaf(label=1))
+    """
+    remaining = iter(labels)
+
+    def walk(node: Tree) -> Tree:
+        if isinstance(node, Leaf):
+            return Leaf(next(remaining))
+        yes = walk(node.yes)
+        return Split(node.test, yes, walk(node.no))
+
+    return walk(tree)
 
 
 def attributes_of(tree: Tree) -> frozenset[str]:

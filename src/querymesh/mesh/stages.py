@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from querymesh.classify.tree import Leaf, Split, Threshold, Tree
+from querymesh.classify.tree import Leaf, Split, Threshold, Tree, relabelled
 from querymesh.stats.profile import Route, route_text
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Stages:
             )
         routes = tuple(dict.fromkeys(parts))
         labels = [routes.index(route) for route in parts]
-        tree = _labelled(mesh.tree, labels)
+        tree = relabelled(mesh.tree, labels)
         if leaf_column is not None:
             tree = _by_number(leaf_column, labels, 0, len(labels))
         alike = len({frozenset(route) for route in parts}) == 1
@@ -201,19 +201,6 @@ def _together(leaves: tuple[LeafStats, ...]) -> LeafStats:
         for name in ("route_us", "single_us")
     }
     return replace(leaves[0], share=min(share, 1.0), **mean)
-
-
-def _labelled(tree: Tree, labels: list[int]) -> Tree:
-    """The tree with these labels at its leaves, left to right."""
-    remaining = iter(labels)
-
-    def walk(node: Tree) -> Tree:
-        if isinstance(node, Leaf):
-            return Leaf(next(remaining))
-        yes = walk(node.yes)
-        return Split(node.test, yes, walk(node.no))
-
-    return walk(tree)
 
 
 def _by_number(column: str, labels: list[int], first: int, end: int) -> Tree:

@@ -17,7 +17,7 @@ from profiles import profile_of
 from querymesh.mesh.route import route_fault
 from querymesh.mesh.stages import Stage
 from querymesh.optimize.placement.costs import in_python, parts_of, staged_us
-from querymesh.optimize.placement.exact import exact_placement
+from querymesh.optimize.placement.exact import MOST_PAIRS, exact_placement, is_exact
 from querymesh.optimize.placement.local_search import (
     MOST_LOOKUPS,
     local_placement,
@@ -167,3 +167,11 @@ def test_the_local_search_comes_close_to_the_exact_one(seed):
     exact_us = mean_us(profile, costs, best_placement(profile, costs))
     local_us = mean_us(profile, costs, local_placement(profile, costs, costs.crossing_us)[0])
     assert exact_us <= local_us <= 1.1 * exact_us
+
+
+def test_the_exact_search_is_asked_for_up_to_ten_operators_of_both_engines_or_twelve_of_one():
+    assert 3**10 <= MOST_PAIRS < 3**11
+    assert is_exact(costs_of([BOTH] * 10, [1.0] * 10, [1.0] * 10))
+    assert not is_exact(costs_of([BOTH] * 11, [1.0] * 11, [1.0] * 11))
+    assert is_exact(costs_of([BOTH, CATALYST] * 6, [1.0] * 12, [1.0] * 12))
+    assert not is_exact(costs_of([PYTHON] * 50, [1.0] * 50, [1.0] * 50))

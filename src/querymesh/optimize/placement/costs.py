@@ -161,7 +161,7 @@ def staged_us(profile: Profile, costs: Costs, parts: Parts, crossing_us: float) 
     drop_us, pass_us = costs.by_outcome(placement_of(parts))
     us = replace(profile, drop_us=drop_us, pass_us=pass_us).realized_us(parts.route)
     if crossing_us:
-        us = us + crossing_us * _left_by(profile, parts.before)
+        us = us + crossing_us * left_by(profile, parts.before)
     return us
 
 
@@ -178,7 +178,16 @@ def plain_us(profile: Profile, costs: Costs) -> Floats:
         passed = np.minimum(profile.outcomes[:, k - 1], 1.0)
         drop_us, pass_us = costs.python_drop_us[k - 1], costs.python_pass_us[k - 1]
         each += drop_us + (pass_us - drop_us) * passed
-    return us + each * _left_by(profile, native)
+    return us + each * left_by(profile, native)
+
+
+def plain_cheapest_us(costs: Costs) -> float:
+    """What a tuple costs in plain Spark at the least: the first condition drops it."""
+    first = np.flatnonzero(costs.in_catalyst)
+    if len(first):
+        return float(costs.catalyst_us[first[0]])
+    each = np.minimum(costs.python_drop_us, costs.python_pass_us)
+    return costs.crossing_us(costs.python_only) + float(each.sum())
 
 
 def least_us(profile: Profile, costs: Costs) -> Floats:
@@ -212,6 +221,6 @@ def _least_crossing_us(costs: Costs) -> float:
     return min(alone, default=np.inf)
 
 
-def _left_by(profile: Profile, operators: Route) -> Floats:
+def left_by(profile: Profile, operators: Route) -> Floats:
     """How many rows of each tuple survive a set of operators."""
     return np.asarray(profile.outcomes[:, [k - 1 for k in operators]].prod(axis=1))

@@ -14,7 +14,7 @@ one; `python` is one over pairs of sets:
     python(B, P) = min over j in P of python(B, P - j) + step of j when B + P - j are done
 
 A pair is a number whose digit for an operator says whether it is in B, in P, or in neither; an
-operator that only one engine can run has two digits instead of three. So there are at most 3^m.
+operator that only one engine can run has two digits instead of three. So there are up to 3^m.
 """
 
 from __future__ import annotations
@@ -29,14 +29,21 @@ from querymesh.mesh.stages import Stage
 from querymesh.optimize.placement.costs import Costs, Placement
 from querymesh.optimize.routes.subset import After
 
-EXACT_LIMIT = 12
-"""Operators, at most, of the exact search: half a million pairs of sets."""
+MOST_PAIRS = 60_000
+"""Pairs of sets, at most, of the exact search, which looks at them within a twentieth of a second
+or so: ten operators that both engines can run, or twelve half of which one engine alone can."""
 
 SAME = 1e-12
 """Costs that differ by no more than this share are the same: then the fewest rows cross."""
 
 Crossing = Callable[[frozenset[int]], float]
 """From the operators that run in Python to the microseconds that each crossing row costs."""
+
+
+def is_exact(costs: Costs) -> bool:
+    """Whether there are few enough pairs of sets to look at all of them."""
+    digits = 1 + costs.in_catalyst.astype(int) + costs.in_python
+    return float(np.prod(digits, dtype=np.float64)) <= MOST_PAIRS
 
 
 def exact_placement(

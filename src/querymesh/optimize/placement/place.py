@@ -8,7 +8,7 @@ import numpy as np
 
 from querymesh.mesh.stages import Parts
 from querymesh.optimize.placement.costs import Costs, Placement, parts_of, stage_after
-from querymesh.optimize.placement.exact import EXACT_LIMIT, Crossing, exact_placement
+from querymesh.optimize.placement.exact import Crossing, exact_placement, is_exact
 from querymesh.optimize.placement.local_search import local_placement
 from querymesh.optimize.routes.route_searches import auto
 from querymesh.optimize.routes.subset import RouteSearch
@@ -19,14 +19,14 @@ from querymesh.stats.profile import Profile, survivors
 def best_placement(
     profile: Profile, costs: Costs, crossing_us: Crossing | None = None
 ) -> Placement | None:
-    """Exact up to EXACT_LIMIT operators, a local search above; None where precedence allows no
+    """Exact up to ten or twelve operators, a local search above; None where precedence allows no
     order of the form Catalyst, Python, Catalyst.
 
     `crossing_us` says what a crossing row costs by the operators in Python; that of
     `costs` unless given.
     """
     crossing_us = crossing_us or costs.crossing_us
-    if profile.operators > EXACT_LIMIT:
+    if not is_exact(costs):
         local = local_placement(profile, costs, crossing_us)
         return None if local is None else local[0]
     everyone = np.zeros(profile.rows, dtype=np.int64)
