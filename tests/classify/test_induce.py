@@ -123,7 +123,9 @@ def test_chance_is_near_one_for_no_gain_and_tiny_for_a_large_one():
     assert chance_of_gain(80.0, 3, 10) < 1e-12
 
 
-@pytest.mark.parametrize(("weights", "null"), [([9, 9, 1, 1], True), ([1, 1, 9, 9], False)])
+@pytest.mark.parametrize(
+    ("weights", "null"), [([9, 9, 1, 1], True), ([1, 1, 9, 9], False), ([1, 1, 1, 1], True)]
+)
 def test_a_null_that_the_sample_never_had_goes_where_most_tuples_go(weights, null):
     table = pa.table({"x": [1.5, 1.5, 2.5, 2.5]})
     tree = grown(table, [0, 0, 1, 1], weights)
@@ -294,3 +296,24 @@ def test_ten_thousand_categories_take_some_tables_of_categories_by_labels():
     tracemalloc.stop()
     assert len(list(leaves(tree))) == 4
     assert most_bytes < 25 * table_bytes, "10,000 by 10,000 would be a thousand of them"
+
+
+def test_by_default_a_tree_has_16_leaves_and_a_tuple_on_either_side_is_enough():
+    table = pa.table({"x": [float(number) for number in range(40)]})
+    assert len(list(leaves(grown(table, range(40))))) == 16
+    assert Growth() == Growth(max_leaves=16, min_weight=1.0, chance=1.0)
+
+
+def test_every_attribute_has_its_codes():
+    one = Attribute("x", edges=np.array([1.5]))
+    codes = np.array([1, 2])
+    with pytest.raises(ValueError, match="zip"):
+        induce([one], [codes, codes], np.array([0, 1]), np.ones(2), Growth())
+
+
+def test_null_may_go_with_all_numbers_but_the_greatest():
+    table = pa.table({"x": pa.array([1.0, 2.0, 3.0, None] * 5)})
+    assert grown(table, [0, 0, 1, 0] * 5) == Split(Threshold("x", 2.5, True), Leaf(0), Leaf(1))
+    two = pa.table({"x": pa.array([1.0, 2.0, None] * 5)})
+    assert grown(two, [0, 1, 0] * 5) == Split(Threshold("x", 1.5, True), Leaf(0), Leaf(1))
+    assert grown(two, [0, 1, 1] * 5) == Split(Threshold("x", 1.5, False), Leaf(0), Leaf(1))
