@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 from sklearn.metrics import mutual_info_score
 
-from querymesh.classify.gain import chance_of_gain, explained_variance, gain_ratio
+from querymesh.classify.gain import (
+    chance_of_gain,
+    explained_variance,
+    gain_ratio,
+    information_gain,
+)
 
 TABLE_1 = {"O1": [0.32, 0.31, 0.27], "O2": [0.10, 0.20, 0.90], "O3": [0.55, 0.65, 0.60]}
 
@@ -123,3 +128,34 @@ def test_a_large_fan_out_that_never_changes_is_not_explained_by_rounding():
     for each in (1234567.89, 1e9 / 3, 0.1):
         arrived = np.array([3.0, 7.0, 11.0])
         assert explained_variance(arrived, each * arrived, 21 * each**2) == 0.0
+
+
+def test_information_gain_by_hand():
+    """Eight tuples of 1 bit each; of either side 4 tuples of 2 - 3/4 log2 3 bits."""
+    left, right = np.array([[3.0, 1.0]]), np.array([[1.0, 3.0]])
+    side = 4 * (2 - 0.75 * np.log2(3))
+    assert information_gain(left, right) == pytest.approx([8 - 2 * side])
+
+
+@pytest.mark.parametrize("weight", [0.25, 0.5])
+def test_tuples_that_weigh_less_than_one_tell_as_much(weight):
+    assert gain_ratio(np.full(2, weight), np.array([weight, 0.0])) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("whole", "share"), [(0.5e-12, 0.0), (1.5e-12, 1.0)])
+def test_a_fan_out_of_next_to_nothing_has_nothing_to_explain(whole, share):
+    each = (whole / 25) ** 0.5  # of 50 tuples, none of 50 others
+    found = explained_variance(np.array([50.0, 50.0]), np.array([0.0, 50 * each]), 50 * each**2)
+    assert found == pytest.approx(share)
+
+
+def test_rounding_of_large_sums_is_no_variance():
+    arrived, each = np.array([19.0, 4.0, 3.0]), 777777.7
+    squares = 26 * each**2
+    mean = float((each * arrived).sum()) / 26
+    assert squares - 26 * mean**2 > 0, "but for rounding it is 0"
+    assert explained_variance(arrived, each * arrived, squares) == 0.0
+
+
+def test_an_attribute_that_tells_nothing_has_no_ratio_below_0():
+    assert gain_ratio(np.array([30.0, 60.0]), np.array([10.0, 20.0])) == 0.0

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -5,7 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from querymesh.classify.attributes import choose_attributes
+from querymesh.classify import induce as inducing
+from querymesh.classify.attributes import Attribute, choose_attributes
 from querymesh.classify.gain import chance_of_gain, entropy_bits, information_gain
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves, leaves_of
@@ -120,7 +123,9 @@ def test_chance_is_near_one_for_no_gain_and_tiny_for_a_large_one():
     assert chance_of_gain(80.0, 3, 10) < 1e-12
 
 
-@pytest.mark.parametrize(("weights", "null"), [([9, 9, 1, 1], True), ([1, 1, 9, 9], False)])
+@pytest.mark.parametrize(
+    ("weights", "null"), [([9, 9, 1, 1], True), ([1, 1, 9, 9], False), ([1, 1, 1, 1], True)]
+)
 def test_a_null_that_the_sample_never_had_goes_where_most_tuples_go(weights, null):
     table = pa.table({"x": [1.5, 1.5, 2.5, 2.5]})
     tree = grown(table, [0, 0, 1, 1], weights)
@@ -257,3 +262,58 @@ def test_where_the_sample_had_null_the_other_side_is_listed(nulls_like, listed):
     tree = grown(table, [0] * 5 + [1] * 5 + [nulls_like])
     assert tree.test == Member("k", (listed,))
     assert predicted(tree, table)[-1] == nulls_like
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_trees_are_those_of_eigenvectors_of_bins_by_bins(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    rows, kinds = 300, int(rng.integers(3, 7))
+    bins = rng.integers(2, 20, 3)
+    table = pa.table(
+        {f"k{j}": [f"v{v}" for v in rng.integers(0, n, rows)] for j, n in enumerate(bins)}
+    )
+    labels, weights = rng.integers(0, kinds, rows), rng.uniform(0.5, 2, rows)
+    tree = grown(table, labels, weights, max_leaves=12)
+
+    def of_bins(tables):
+        return np.linalg.eigh(tables @ tables.transpose(0, 2, 1))[1][:, :, -1]
+
+    monkeypatch.setattr(inducing, "first_component", of_bins)
+    assert tree == grown(table, labels, weights, max_leaves=12)
+    assert len(list(leaves(tree))) == 12
+
+
+def test_ten_thousand_categories_take_some_tables_of_categories_by_labels():
+    rng = np.random.default_rng(0)
+    rows, kinds = 20_000, 5
+    attributes = [Attribute(name, values=tuple(range(10_000))) for name in "ab"]
+    codes = list(rng.integers(1, 10_001, (2, rows)))
+    labels = np.where(rng.random(rows) < 0.7, codes[0] % kinds, rng.integers(0, kinds, rows))
+    table_bytes = 2 * 10_001 * kinds * 8
+    tracemalloc.start()
+    tree = induce(attributes, codes, labels, np.ones(rows), Growth(max_leaves=4, min_weight=50))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(list(leaves(tree))) == 4
+    assert most_bytes < 25 * table_bytes, "10,000 by 10,000 would be a thousand of them"
+
+
+def test_by_default_a_tree_has_16_leaves_and_a_tuple_on_either_side_is_enough():
+    table = pa.table({"x": [float(number) for number in range(40)]})
+    assert len(list(leaves(grown(table, range(40))))) == 16
+    assert Growth() == Growth(max_leaves=16, min_weight=1.0, chance=1.0)
+
+
+def test_every_attribute_has_its_codes():
+    one = Attribute("x", edges=np.array([1.5]))
+    codes = np.array([1, 2])
+    with pytest.raises(ValueError, match="zip"):
+        induce([one], [codes, codes], np.array([0, 1]), np.ones(2), Growth())
+
+
+def test_null_may_go_with_all_numbers_but_the_greatest():
+    table = pa.table({"x": pa.array([1.0, 2.0, 3.0, None] * 5)})
+    assert grown(table, [0, 0, 1, 0] * 5) == Split(Threshold("x", 2.5, True), Leaf(0), Leaf(1))
+    two = pa.table({"x": pa.array([1.0, 2.0, None] * 5)})
+    assert grown(two, [0, 1, 0] * 5) == Split(Threshold("x", 1.5, True), Leaf(0), Leaf(1))
+    assert grown(two, [0, 1, 1] * 5) == Split(Threshold("x", 1.5, False), Leaf(0), Leaf(1))

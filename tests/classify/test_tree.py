@@ -125,3 +125,17 @@ def test_null_is_no_zero_among_whole_numbers():
     assert answers(Member("x", (0, 3)), column).tolist() == [True, False, True]
     assert answers(Member("x", tuple(range(17))), column).tolist() == [True, False, True]
     assert answers(Member("x", (0,)), pa.array([0, 3])).tolist() == [True, False]
+
+
+def test_whole_numbers_beside_null_are_compared_to_the_last_digit():
+    column = pa.array([2**53, None, 2**53 + 1])
+    assert answers(Member("x", (2**53 + 1,)), column).tolist() == [False, False, True]
+
+
+def test_null_among_numbers_without_a_sign_is_no_number():
+    column = pa.array([0, None, 255], pa.uint8())
+    assert answers(Member("x", (0, 255)), column).tolist() == [True, False, True]
+
+
+def test_six_values_are_shown_and_none_is_left_to_count():
+    assert as_text(Member("k", tuple(range(6)))) == "k in {0, 1, 2, 3, 4, 5}"

@@ -189,3 +189,25 @@ def test_settings_at_their_bounds_are_taken():
             Histogram.of([1], **wrong)
     with pytest.raises(QueryMeshError, match="threshold"):
         JoinSelectivity(threshold=math.inf)
+
+
+def test_a_thin_overlap_of_two_ranges_has_less_than_a_pair():
+    left, right = ranged([0, 10], [2], [2]), ranged([9, 19], [2], [2])
+    # From 9 to 10 there is a fifth of a tuple of either, of one value.
+    assert join_selectivity(left, right) == pytest.approx(0.2 * 0.2 / (2 * 2))
+
+
+def test_the_last_of_values_a_hair_apart_lies_in_its_range():
+    found = Histogram.of([2.0**53 - 1, 2.0**53])
+    assert found.expected(np.array([2.0**53])).tolist() == [1]
+
+
+def test_numbers_beside_null_are_numbers():
+    found = Histogram.of([1, 1, None, 2, 7], ranges=1)
+    assert (found.singles.tolist(), found.edges[0], found.total) == ([1], 2, 4)
+
+
+def test_numbers_beside_texts_join_as_texts():
+    mixed = Histogram.of(np.array([1, 1, "a", "a"], dtype=object))
+    assert join_selectivity(mixed, mixed) == 0.5
+    assert join_selectivity(mixed, Histogram.of(["1", "1"])) == 0.5

@@ -148,3 +148,9 @@ def test_some_tuples_of_a_profile_keep_their_outcomes_and_all_else():
     assert some.sample["id"].to_pylist() == [7, 2]
     assert some.outcomes.tolist() == profile.outcomes[[7, 2]].tolist()
     assert (some.operators, some.names) == (3, profile.names)
+
+
+def test_of_three_operators_the_last_meets_what_both_before_leave():
+    profile = profile_of([[2, 3, 1], [1, 0, 1], [0, 1, 1]])
+    assert profile.arriving((1, 2, 3)).tolist() == [[1, 2, 6], [1, 1, 0], [1, 0, 0]]
+    assert profile.arriving((3, 2, 1)).tolist() == [[1, 1, 3], [1, 1, 0], [1, 1, 1]]

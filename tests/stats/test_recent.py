@@ -57,3 +57,11 @@ def test_costs_are_those_that_are_given():
     profile = recent.with_costs(np.array([1.0, 2, 3]), np.array([4.0, 5, 6]))
     assert profile.drop_us.tolist() == [1, 2, 3]
     assert profile.pass_us.tolist() == [4, 5, 6]
+
+
+def test_without_a_seed_it_is_0():
+    left = []
+    for recent in (RecentProfile(most_rows=5), RecentProfile(most_rows=5, seed=0)):
+        recent.add(three_classes(rows=400))
+        left.append(recent.with_costs(np.ones(3), np.ones(3)).sample["id"].to_pylist())
+    assert left[0] == left[1]

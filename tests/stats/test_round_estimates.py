@@ -101,3 +101,32 @@ def test_by_default_ten_rounds_count_and_each_before_six_tenths_of_the_next():
     weights = np.exp(-0.5 * np.arange(10))
     assert mean.observations == 10
     assert mean.mean == pytest.approx(weights @ np.arange(11, 1, -1) / weights.sum())
+
+
+def test_what_is_got_is_observed_or_else_what_is_given():
+    rates = RoundEstimates("arrival rate", assumed={"TCP": 500.0})
+    assert rates.get("TCP") is None, "an assumption is no observation"
+    assert rates.get("TCP", 7.0) == 7.0
+    rates.observe("TCP", 200.0)
+    assert rates.get("TCP") == rates.get("TCP", 7.0) == 200.0
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_a_rate_may_be_assumed_to_be_nothing_or_less_than_one(rate):
+    assert RoundEstimates("arrival rate", {"TCP": rate})["TCP"] == rate
+
+
+@pytest.mark.parametrize("window_s", [0.0, -0.5])
+def test_a_window_without_length_is_refused(window_s):
+    with pytest.raises(QueryMeshError, match="longer than 0"):
+        round_numbers([1.0], window_s)
+
+
+def test_a_window_may_be_shorter_than_a_second_and_time_0_is_read_by_the_first_round():
+    assert round_numbers([0.0, 0.5, 0.6], window_s=0.5).tolist() == [1, 1, 2]
+
+
+def test_a_mean_shows_its_settings_and_not_all_it_has_seen():
+    mean = RoundMean(rounds=2, decay=0.5)
+    mean.observe(3.0)
+    assert repr(mean) == "RoundMean(rounds=2, decay=0.5)"

@@ -54,9 +54,6 @@ def gain_ratio(arrived: Floats, passed: Floats) -> float:
     0.264
     """
     labels = np.stack([passed, arrived - passed], axis=-1)
-    total = float(arrived.sum())
-    if total == 0:
-        return 0.0
     saved = float(entropy_bits(labels.sum(axis=0)) - entropy_bits(labels).sum())
     split = float(entropy_bits(arrived))
     return max(saved, 0.0) / split if split > 0 else 0.0

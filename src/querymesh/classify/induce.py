@@ -19,6 +19,7 @@ import numpy.typing as npt
 from querymesh.arrays import Bools, Floats, Ints
 from querymesh.classify.attributes import Attribute
 from querymesh.classify.gain import chance_of_gain, entropy_bits
+from querymesh.classify.principal import first_component
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Test, Threshold, Tree
 
 
@@ -206,9 +207,9 @@ def _judge_categories(
     """For each attribute of categories: its best gain, the bins of that split's one side, the label
     counts of its bins, and how many bins are filled.
 
-    Bins are ordered along the first principal component of their label distributions; for two
-    labels, by the share of one, which is the exact optimum. The candidate sides are the prefixes of
-    that order; empty bins come last.
+    Bins are ordered along the first principal component of their label distributions
+    (`principal.py`); for two labels, by the share of one, which is the exact optimum. The candidate
+    sides are the prefixes of that order; empty bins come last.
     """
     many, bins = len(columns.categories), columns.bins
     if not many:
@@ -225,8 +226,7 @@ def _judge_categories(
         everyone = counts[0].sum(axis=0)
         root = np.sqrt(weight)
         scaled = (shares - everyone / everyone.sum()) * root[:, :, None]
-        components = np.linalg.eigh(scaled @ scaled.transpose(0, 2, 1))[1][:, :, -1]
-        along = components / np.where(filled, root, 1.0)
+        along = first_component(scaled) / np.where(filled, root, 1.0)
     order = np.where(filled, along, np.inf).argsort(axis=1, kind="stable")
     upto = np.take_along_axis(counts, order[:, :, None], axis=1).cumsum(axis=1)
     rest = upto[:, -1:] - upto
