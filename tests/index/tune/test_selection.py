@@ -335,3 +335,11 @@ def test_of_divisions_that_cost_the_same_earlier_states_have_more_bits_and_none_
     assert split_bits([[5.0, 4.0, 0.0], [5.0, 1.0]], 2) == (2, 0)
     assert split_bits([[5.0, 4.0, 0.0], [5.0, 1.0]], 3) == (2, 1)
     assert split_bits([[0.3, 0.1 + 0.2]], 1) == (0,), "rounding saves nothing"
+
+
+def test_bits_that_save_nothing_are_taken_back_and_those_that_save_stay():
+    load = workload({(0,): 1.0})
+    assert selection._without_idle([2, 3, 1], load, Prices(0, 1)) == (2, 0, 0)
+    assert selection._without_idle([2, 3, 1], load, Prices(1, 1)) == (2, 0, 0)
+    assert selection._without_idle([2, 1], workload({(0, 1): 1.0}), Prices(0, 1)) == (2, 1)
+    assert selection._without_idle([2, 1], workload({(): 1.0}), Prices(0, 1)) == (0, 0)

@@ -111,3 +111,15 @@ def test_example_4_is_a_walk_along_edges():
     walk = ["1/234", "1/23/4", "1/2/3/4", "12/3/4", "123/4"]
     for here, there in pairwise(walk):
         assert read(there) in set(neighbours(read(here)))
+
+
+@pytest.mark.parametrize("text", ["1234", "12/34", "1/234", "1/2/34", "1/2/3/4"])
+def test_every_neighbour_is_met_by_chance_and_no_kind_of_step_is_left_out(text):
+    rng = np.random.default_rng(0)
+    met = {random_neighbour(read(text), rng) for _ in range(400)}
+    assert met >= set(neighbours(read(text)))
+
+
+def test_a_single_tuple_has_no_neighbour_but_itself():
+    assert random_neighbour(read("1"), np.random.default_rng(0)) == read("1")
+    assert neighbour_count(read("1")) == 0

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from problems import OVERHEADS, random_problems, stock_problem
 from querymesh.classify.tree import Leaf
 from querymesh.errors import OptionError, TrainingError
-from querymesh.optimize.search.iterative_improvement import iterative_improvement
+from querymesh.optimize.search import simulated_annealing as simulated_annealing_module
+from querymesh.optimize.search.iterative_improvement import _tries, iterative_improvement
 from querymesh.optimize.search.lattice import (
     bell_number,
     every_partition,
@@ -17,6 +18,7 @@ from querymesh.optimize.search.lattice import (
     partition,
     partition_text,
 )
+from querymesh.optimize.search.optimal import optimal
 from querymesh.optimize.search.problem import Problem, Solution
 from querymesh.optimize.search.searches import SEARCHES
 from querymesh.optimize.search.simulated_annealing import FROZEN, MOST_STEPS, simulated_annealing
@@ -242,3 +244,153 @@ def test_a_search_can_be_timed_by_tuples_and_operators():
     assert timed.found_us <= timed.start_us
     assert 0 < timed.meshes <= timed.partitions <= 51
     assert timed.seconds > 0
+
+
+def test_unless_told_patience_is_four_tries_a_tuple_and_thirty_at_least(monkeypatch):
+    asked = []
+
+    def tries(groups, patience, rng):
+        asked.append(patience)
+        return iter(())
+
+    monkeypatch.setattr("querymesh.optimize.search.iterative_improvement._tries", tries)
+    for tuples in (4, 7, 8, 20):
+        problem = Problem(generated_training_set(tuples, 2, rows=100), OVERHEADS)
+        rng = np.random.default_rng(0)
+        iterative_improvement(problem, STARTS["extreme-1"], rng, Stop(iterations=1))
+    assert asked == [30, 30, 32, 80]
+
+
+@pytest.mark.usefixtures("scripted")
+def test_what_is_as_good_as_the_best_is_no_better():
+    """A patience of one. The second walk comes to what the first one had."""
+    problem = Walked({"1/234": 8, "1234": 11, "123/4": 8})
+    dice = Dice("1/23/4  123/4 12/34")
+    stop = Stop(plateau=4, partitions=50)
+    found = iterative_improvement(problem, start_at("1/234"), dice, stop, patience=1)
+    assert problem.walk == ["1/234", "1234", "123/4"]
+    assert found.stopped == "4 partitions in a row were no better"
+    assert partition_text(found.partition) == "1/234"
+
+
+@pytest.mark.parametrize("search", [iterative_improvement, simulated_annealing])
+def test_where_all_costs_the_same_the_plateau_goes_on_over_restarts(search):
+    problem, rng = Walked({}), np.random.default_rng(0)
+    found = search(problem, start_at("1/234"), rng, Stop(plateau=10, partitions=50))
+    assert found.stopped == "10 partitions in a row were no better"
+    assert partition_text(found.partition) == "1/234"
+
+
+def test_as_many_neighbours_as_patience_are_all_tried():
+    near = set(neighbours(read("1/234")))
+    assert len(near) == 7
+    for patience, every in ((7, True), (6, False)):
+        tried = list(_tries(read("1/234"), patience, np.random.default_rng(0)))
+        assert len(tried) == patience
+        assert (set(tried) == near) is every
+
+
+def test_the_second_walk_starts_from_one_route_and_the_third_from_a_random_pick(monkeypatch):
+    picked = []
+
+    def pick(problem, rng):
+        picked.append("random")
+        return read("12/34")
+
+    monkeypatch.setattr("querymesh.optimize.search.iterative_improvement.random_pick", pick)
+    problem = Walked({"1/234": 5, "1234": 5, "12/34": 5})
+    rng = np.random.default_rng(0)
+    iterative_improvement(problem, start_at("1/234"), rng, Stop(iterations=4))
+    assert problem.walk == ["1/234", "1234", "12/34", "12/34"]
+    assert picked == ["random", "random"]
+
+
+def test_as_many_tuples_as_it_takes_are_searched_optimally():
+    problem, rng = stock_problem(), np.random.default_rng(0)
+    found = optimal(problem, STARTS["extreme-1"], rng, most=4)
+    assert partition_text(found.partition) in ("123/4", "1/23/4")
+    with pytest.raises(TrainingError, match="takes at most 3: set training_tuples=3 or less"):
+        optimal(problem, STARTS["extreme-1"], rng, most=3)
+
+
+def test_of_partitions_that_cost_the_same_the_optimum_is_the_start():
+    class Priced(Walked):
+        def least_us(self, groups):
+            return self.price(groups).cost_us - 1
+
+    for start in ("12/34", "1/2/3/4", "1234"):
+        found = optimal(Priced({}), start_at(start), np.random.default_rng(0))
+        assert partition_text(found.partition) == start
+
+
+@pytest.mark.parametrize(
+    ("tuples", "stop", "steps"),
+    [
+        (4, Stop(iterations=3), 100),
+        (5, Stop(iterations=3), 100),
+        (8, Stop(iterations=3), 160),
+        (15, Stop(iterations=3), 300),
+        (16, Stop(iterations=3), 300),
+        (4, Stop(partitions=60), 60),
+        (4, Stop(partitions=60, iterations=3), 20),
+        (4, Stop(partitions=2, iterations=3), 1),
+        (4, Stop(partitions=1000), 100),
+    ],
+)
+def test_a_cooling_takes_twenty_steps_a_tuple_or_its_share_of_the_partitions(tuples, stop, steps):
+    problem = Problem(generated_training_set(tuples, 2, rows=60), OVERHEADS)
+    assert problem.training.size == tuples
+    assert simulated_annealing_module._steps(problem, stop) == steps
+
+
+def test_one_iteration_cools_in_as_many_steps():
+    problem = Walked({"1/234": 10})
+    tried = []
+    problem.solve_below = lambda groups, limit_us: tried.append(groups)
+    rng = np.random.default_rng(0)
+    found = simulated_annealing(problem, start_at("1/234"), rng, Stop(iterations=1))
+    assert found.stopped == "1 iteration was done"
+    assert len(tried) in (100, 101), "rounding may leave it a little above frozen"
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize(
+    ("price", "accepted"), [(10.0693, True), (10.0694, False), (9.0, True), (20.0, False)]
+)
+def test_a_hot_walk_accepts_what_is_dearer_by_its_temperature_times_the_dice(price, accepted):
+    """A hundredth of 10 µs is 0.1; half of all dice accept what is 0.1 · ln 2 = 0.0693 dearer."""
+    problem, dice = Walked({"1/234": 10.0, "1/23/4": price}), Dice("1/23/4", [0.5])
+    simulated_annealing(problem, start_at("1/234"), dice, Stop(partitions=2))
+    assert problem.walk == ["1/234"] + ["1/23/4"] * accepted
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize(("price", "accepted"), [(10.0149, True), (10.015, False)])
+def test_a_walk_of_three_steps_cools_to_a_hundredth_in_them(price, accepted):
+    """From 0.1 to 0.001: the second step has 0.1 · 0.01^(1/3) = 0.02154, times ln 2 is 0.01493."""
+    problem = Walked({"1/234": 10.0, "1/24/3": price})
+    dice = Dice("1/23/4 1/24/3", [0.5, 0.5])
+    simulated_annealing(problem, start_at("1/234"), dice, Stop(partitions=3))
+    assert problem.walk == ["1/234"] + ["1/24/3"] * accepted
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_next_cooling_starts_hot_from_the_best():
+    """Cooled at once, an iteration has one step: the first leads uphill, the second starts over."""
+    problem = Walked({"1/234": 10.0, "1/23/4": 10.05, "1234": 10.06})
+    dice = Dice("1/23/4 1234", [0.5, 0.5])
+    found = simulated_annealing(problem, start_at("1/234"), dice, Stop(partitions=3), cooling=0.001)
+    assert problem.walk == ["1/234", "1/23/4", "1234"]
+    assert partition_text(found.partition) == "1/234"
+
+
+@pytest.mark.parametrize("temperature", [1.1 * FROZEN, 1.0, 100.0])
+def test_any_temperature_above_frozen_is_one(temperature):
+    rng = np.random.default_rng(0)
+    problem, stop = Walked({"1/234": 0.5}), Stop(iterations=2)
+    found = simulated_annealing(
+        problem, start_at("1/234"), rng, stop, temperature=temperature, cooling=0.5
+    )
+    assert found.stopped == "2 iterations were done"
+    with pytest.raises(OptionError, match=r"above 0\.0001, where it is frozen, not inf"):
+        simulated_annealing(problem, start_at("1/234"), rng, temperature=float("inf"))

@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from profiles import profile_of
 from querymesh.classify.condense import condense
 from querymesh.classify.tree import Leaf, Member, Split, Threshold
 from querymesh.errors import TrainingError
+from querymesh.optimize.search import start
 from querymesh.optimize.search.lattice import partition_text
 from querymesh.optimize.search.problem import Problem
 from querymesh.optimize.search.start import STARTS, checked, from_tree
@@ -121,3 +123,73 @@ def test_a_warm_start_groups_tuples_by_the_leaf_that_most_of_them_reach():
     problem = Problem(training_set(profile, np.repeat([0, 1, 2], 6)), OVERHEADS)
     split = Split(Threshold("x", 2.5, False), Leaf(0), Leaf(1))
     assert partition_text(from_tree(split)(problem, RNG)) == "12/3"
+
+
+class Asked:
+    """A random generator that says what it was asked for, and has every tuple by itself."""
+
+    def __init__(self):
+        self.calls = []
+
+    def integers(self, low, high, size):
+        self.calls.append((low, high, size))
+        return np.arange(size)
+
+
+@pytest.mark.parametrize(("size", "groups"), [(1, 2), (3, 2), (4, 3), (8, 3), (9, 4)])
+def test_random_pick_draws_four_times_of_about_the_root_of_the_tuples_groups(size, groups):
+    rng, member = Asked(), np.arange(3 * size) % size
+    profile = profile_of(np.ones((3 * size, 2)), sample=pa.table({"x": member}))
+    problem = Problem(training_set(profile, member), OVERHEADS)
+    assert STARTS["random-pick"](problem, rng) == tuple((number,) for number in range(size))
+    assert rng.calls == [(0, groups, size)] * 4
+
+
+def test_random_pick_takes_the_first_of_the_cheapest(monkeypatch):
+    problem = stock_problem()
+    drawn = iter([[0, 0, 0, 0], [0, 1, 1, 2], [0, 0, 0, 1], [0, 0, 1, 1]])
+    rng = SimpleNamespace(integers=lambda low, high, size: np.array(next(drawn)))
+    prices = {"1234": 9, "1/23/4": 7, "123/4": 5, "12/34": 5}
+    monkeypatch.setattr(
+        problem, "solve", lambda groups: SimpleNamespace(cost_us=prices[partition_text(groups)])
+    )
+    assert partition_text(STARTS["random-pick"](problem, rng)) == "123/4"
+
+
+def test_numbers_are_apart_by_their_mean_ranks_and_by_what_is_missing():
+    """Six numbers: 1 has rank 1/6, 2 has 1/2, 3 has 5/6. The means of the three tuples are 1/6,
+    1/2 and 13/18; of the second 1/2 is missing, of the third 1/4."""
+    x = pa.array([1.0, 1.0, 2.0, None, 3.0, 3.0, 2.0, None])
+    member = np.array([0, 0, 1, 1, 2, 2, 2, 2])
+    profile = profile_of(np.ones((8, 2)), sample=pa.table({"x": x}))
+    apart = start._numbers_apart(training_set(profile, member), x)
+    far = (13 / 18 - 1 / 6) * 3 / 4
+    assert apart == pytest.approx(np.array([[0, 0.5, far], [0.5, 0, 0.25], [far, 0.25, 0]]))
+
+
+def test_a_number_that_a_tuple_never_has_is_missing_and_no_number_at_all_is_no_difference():
+    member = np.array([0, 0, 1, 1])
+    profile = profile_of(np.ones((4, 2)), sample=pa.table({"x": [1, 1, 2, 2]}))
+    training = training_set(profile, member)
+    some = start._numbers_apart(training, pa.array([1.0, 2.0, None, None]))
+    assert some.tolist() == [[0, 1], [1, 0]]
+    none = start._numbers_apart(training, pa.array([None] * 4, pa.float64()))
+    assert none.tolist() == [[0, 0], [0, 0]]
+
+
+def test_sets_of_values_are_apart_by_the_share_that_differs():
+    """Of the first tuple's rows half are a, of the second one's a quarter; b and c are the rest."""
+    kind = pa.array(["a", "a", "b", "b", "a", "c", "c", "c"])
+    profile = profile_of(np.ones((8, 2)), sample=pa.table({"kind": kind}))
+    training = training_set(profile, np.repeat([0, 1], 4))
+    assert start._content_distance(training).tolist() == [[0, 0.75], [0.75, 0]]
+
+
+def test_content_driven_joins_what_is_closer_than_a_third_to_the_heaviest(monkeypatch):
+    member = np.repeat([0, 1, 2, 3], [2, 5, 2, 2])
+    profile = profile_of(np.ones((11, 2)), sample=pa.table({"x": member}))
+    problem = Problem(training_set(profile, member), OVERHEADS)
+    apart = np.full((4, 4), 0.9)
+    apart[1, 0], apart[1, 2], apart[1, 3], apart[2, 3] = 0.33, 0.34, 1 / 3, 0.1
+    monkeypatch.setattr(start, "_content_distance", lambda training: apart)
+    assert starting("content-driven", problem) == "12/34"

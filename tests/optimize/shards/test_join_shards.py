@@ -56,3 +56,16 @@ def test_a_stream_without_rows_in_the_sample_counts_as_slow_and_not_as_absent():
         join_cube(join_of(), 4, {"a": 0.0, "b": 0.0, "c": 0.0}).shares
         == join_cube(join_of(), 4, {}).shares
     )
+
+
+def test_a_stream_without_a_rate_counts_as_one():
+    """Cut 2 × 2 a and c are sent twice: 0.6 · 2 + 2; with c cut by 4 they are sent 0.6 · 4 + 1
+    times, which would be less if c counted as 2."""
+    cube = join_cube(join_of(), 4, {"a": 0.6, "b": 1.0})
+    assert (cube.replication("a"), cube.replication("c")) == (2, 2)
+    assert join_cube(join_of(), 4, {"a": 0.6, "b": 1.0, "c": 2.0}).replication("c") == 1
+
+
+def test_only_keys_of_several_streams_are_dimensions_beside_the_rows_of_each():
+    owners = [d.owners for d in join_cube(join_of(), 1, {}).dimensions]
+    assert owners == [frozenset("ab"), frozenset("bc"), *map(frozenset, "abc")]

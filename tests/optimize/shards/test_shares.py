@@ -315,3 +315,18 @@ def test_every_tuple_has_one_home_among_the_shards_it_is_copied_to(problem, shar
             base = sum(c * cube.strides[d] for d, c in zip(owned, cells, strict=True))
             copies = [base + offset for offset in cube.offsets(stream)]
             assert sum(cube.is_home(stream, shard) for shard in copies) == 1
+
+
+def test_of_numbers_of_shards_with_the_same_in_each_the_smallest_is_taken():
+    """4 × 2 shards have 2/4 + 1/2 rows of a and b each, 3 × 3 have 2/3 + 1/3."""
+    dimensions, rates = [rows_of("a"), rows_of("b")], {"a": 2.0, "b": 1.0}
+    assert choose_shares(dimensions, rates, 9).expected_load(rates) == pytest.approx(1 / 3)
+    best = best_shards_at_most(dimensions, rates, 9)
+    assert (best.shares, best.expected_load(rates)) == ((4, 2), pytest.approx(1 / 3))
+    assert best_shards_at_most(dimensions, rates, 1).shards == 1
+    assert best_shards_at_most(dimensions, rates, 8).shards == 8
+
+
+def test_streams_of_which_nothing_is_known_count_the_same():
+    dimensions = [rows_of("a"), rows_of("b")]
+    assert choose_shares(dimensions, {"a": 0.0, "b": 0.0}, 36).shares == (6, 6)

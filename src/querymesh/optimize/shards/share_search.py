@@ -75,7 +75,7 @@ class ShareSearch:
         d = len(shares)
         more = len(self._owners) - d
         if left == 1 or more == 1:
-            self._offer(shares + (left, *(1,) * (more - 1))[:more])
+            self._offer((*shares, left, *(1,) * (more - 1)))
             return
         if not self.is_exact or self._was_here(d, left, products):
             return
