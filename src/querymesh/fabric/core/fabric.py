@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Bools
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.operators import MOST_ROWS, UserCalls, make_modules
@@ -63,7 +63,7 @@ class Fabric:
                 yield from self._out(gathering)
             self.metrics.total_seconds += perf_counter() - started
 
-    def passes(self, batch: pa.RecordBatch, router: Router) -> npt.NDArray[np.bool_]:
+    def passes(self, batch: pa.RecordBatch, router: Router) -> Bools:
         """For a query without look-ups: which rows of one window pass every operator."""
         started = perf_counter()
         passed = np.zeros(batch.num_rows, dtype=bool)
