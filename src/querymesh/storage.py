@@ -70,7 +70,7 @@ class Storage:
         return f"{self.folder}/{path}" if path else self.folder
 
     def read(self, path: str) -> bytes:
-        """A small file."""
+        """All bytes of a file, which is small."""
         if self._local:
             with open(self._full(path), "rb") as file:
                 return file.read()

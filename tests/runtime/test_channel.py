@@ -9,7 +9,7 @@ from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.runtime.channel import Channel, RouterStates, channel_folder
-from querymesh.runtime.task_report import RouterState
+from querymesh.runtime.task_report import RouterSnapshot
 from simulated_stream import OPPOSITE
 
 SCHEMA = pa.schema({"kind": pa.string(), **dict.fromkeys("xyz", pa.int32()), "id": pa.int64()})
@@ -86,7 +86,7 @@ def test_what_an_earlier_driver_asked_for_no_longer_holds(channel: Channel) -> N
 
 
 def test_routers_are_handed_on(channel: Channel, tmp_path) -> None:
-    states = RouterStates({"0": RouterState(3, {"seen": 7})}, {"seen": 7})
+    states = RouterStates({"0": RouterSnapshot(3, {"seen": 7})}, {"seen": 7})
     channel.tell(states, 1)
     assert channel.told(channel.state().router_number) == states
     assert channel.router_numbers() == [1]

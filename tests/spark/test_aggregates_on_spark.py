@@ -216,7 +216,7 @@ def test_a_stream_is_aggregated_over_all_its_batches(spark, files, tmp_path):
     assert batches[0] != batches[-1]
 
 
-@pytest.mark.parametrize("declared", ["by the source", "by delay"])
+@pytest.mark.parametrize("declared", ["by the source", "by watermark"])
 def test_time_windows_of_a_stream_are_finished_by_a_watermark(spark, files, tmp_path, declared):
     sql = "SELECT window.start AS start, count(*) AS n FROM Stock WHERE taxed(price) > 20 "
     query = qm.query(sql + "GROUP BY window(ts, '1 minute')", functions=FUNCTIONS)
@@ -225,7 +225,7 @@ def test_time_windows_of_a_stream_are_finished_by_a_watermark(spark, files, tmp_
     if declared == "by the source":
         stream = stream.withWatermark("ts", "10 seconds")
     rows = qm.run(below, {"Stock": stream}, engine="fabric")
-    out = aggregated(rows, aggregation, delay="10 seconds")
+    out = aggregated(rows, aggregation, watermark="10 seconds")
     found = [row for batch in drained(out, "append", tmp_path) for row in batch]
     minutes = sql.replace("window.start", "epoch(ts)::BIGINT // 60")
     expected = by_duckdb(minutes + "GROUP BY 1 ORDER BY 1")

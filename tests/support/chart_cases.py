@@ -10,7 +10,7 @@ from querymesh.optimize.chart.candidates import (
     StreamProjection,
     StreamSelection,
 )
-from querymesh.optimize.chart.chart import Dimension
+from querymesh.optimize.chart.chart import ChartDimension
 from querymesh.optimize.chart.query_charts import ChartedQuery
 
 
@@ -36,8 +36,8 @@ def q2(seed=0, streams=3, **kwargs) -> ChartedQuery:
     return ChartedQuery(QueryShape(names, joins=joins), 1.0, rates, selectivities, **kwargs)
 
 
-def box(dimensions) -> list[Dimension]:
-    return [Dimension(f"x{each}", 0.0, 1.0 + each) for each in range(dimensions)]
+def box(dimensions) -> list[ChartDimension]:
+    return [ChartDimension(f"x{each}", 0.0, 1.0 + each) for each in range(dimensions)]
 
 
 def smooth_costing(seed, plans=4, dimensions=2):

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from querymesh.index.store.partition import Partition
-from querymesh.index.store.request import OPS, Comparison, Request
+from querymesh.index.store.request import OPS, OrderComparison, Request
 
 KEYS, ORDERS = 3, 2
 SMALL = st.integers(-2, 2)
@@ -83,7 +83,7 @@ def requests(draw):
         column(st.integers(0, 7)),
         column(st.integers(4, 12)),
         column(SMALL) if draw(st.booleans()) else None,
-        tuple(Comparison(op, order, column(SMALL)) for op, order in compared),
+        tuple(OrderComparison(op, order, column(SMALL)) for op, order in compared),
     )
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Floats, Ints
 
 MAX_EDGES = 64
 MAX_CATEGORIES = 64
@@ -33,7 +32,7 @@ class Attribute:
     """
 
     name: str
-    edges: npt.NDArray[np.float64] | None = None
+    edges: Floats | None = None
     values: tuple[Any, ...] = ()
 
     @property
@@ -64,13 +63,13 @@ class LeftOut:
     reason: str
 
 
-def as_floats(column: pa.Array) -> npt.NDArray[np.float64]:
+def as_floats(column: pa.Array) -> Floats:
     """A numeric column as doubles; NULL becomes 0 and must be masked by the caller."""
     numbers = pc.cast(column, pa.float64(), safe=False)
     return np.asarray(pc.fill_null(numbers, 0.0), dtype=np.float64)
 
 
-def null_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+def null_mask(column: pa.Array) -> Bools:
     """True where the column is NULL."""
     return np.asarray(pc.is_null(column), dtype=bool)
 
@@ -123,14 +122,14 @@ def _numeric(name: str, column: pa.Array) -> Attribute | str:
     return Attribute(name, edges=_edges(numbers))
 
 
-def _only_grows(numbers: npt.NDArray[np.float64], distinct: int) -> bool:
+def _only_grows(numbers: Floats, distinct: int) -> bool:
     if distinct < 0.9 * len(numbers):
         return False
     steps = np.diff(numbers)
     return bool(max((steps > 0).mean(), (steps < 0).mean()) >= MONOTONE_SHARE)
 
 
-def _edges(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _edges(numbers: Floats) -> Floats:
     """Thresholds between neighbouring values, at most MAX_EDGES of them at even quantiles."""
     values = np.unique(numbers[~np.isnan(numbers)])
     if len(values) > MAX_EDGES + 1:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from querymesh.arrays import Floats, Ints
@@ -133,7 +132,7 @@ def _asked(tree: Tree, attributes: list[Attribute]) -> list[Attribute]:
     ]
 
 
-def behaviours(profile: Profile) -> npt.NDArray[np.int64]:
+def behaviours(profile: Profile) -> Ints:
     """What the operators did with each tuple, as one label: its outcome pattern or, where the
     operators are so many that most patterns are rare, its cheapest way out."""
     patterns = outcome_patterns(profile.outcomes)
@@ -141,7 +140,7 @@ def behaviours(profile: Profile) -> npt.NDArray[np.int64]:
     return cheapest_way_out(profile) if rare.mean() > MOST_RARE else patterns
 
 
-def cheapest_way_out(profile: Profile) -> npt.NDArray[np.int64]:
+def cheapest_way_out(profile: Profile) -> Ints:
     """The operator that drops each tuple at the least cost, with those that must precede it; 0 for
     a tuple that none drops."""
     least = np.full(profile.rows, np.inf)
@@ -153,7 +152,7 @@ def cheapest_way_out(profile: Profile) -> npt.NDArray[np.int64]:
     return label
 
 
-def outcome_patterns(outcomes: Floats) -> npt.NDArray[np.int64]:
+def outcome_patterns(outcomes: Floats) -> Ints:
     """Each tuple's outcomes as one label: dropped, passed or multiplied by each operator.
 
     The rarest patterns share a last label, so that many operators do not drown the gain.

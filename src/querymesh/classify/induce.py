@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from querymesh.arrays import Bools, Floats, Ints
 from querymesh.classify.attributes import Attribute
@@ -146,7 +145,7 @@ class _Columns:
     codes: list[Ints]
     categories: list[int]
     bins: int
-    stacked: npt.NDArray[np.int64]
+    stacked: Ints
 
     @staticmethod
     def of(attributes: list[Attribute], codes: list[Ints]) -> _Columns:

@@ -16,11 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import as_floats, null_mask
 
 Attributes = tuple[str, ...]
@@ -66,7 +65,7 @@ class Partitions:
             codes = hashed(values, count)
         return np.where(nulls, count, codes) if nulls.any() else codes
 
-    def _ranged(self, name: str, numbers: npt.NDArray[np.float64], count: int) -> Ints:
+    def _ranged(self, name: str, numbers: Floats, count: int) -> Ints:
         low, high = self.ranges.get(name, (0.0, 0.0))
         width = high / 2 - low / 2  # halves, which cannot overflow
         position = np.zeros(len(numbers))
@@ -75,9 +74,7 @@ class Partitions:
         position = np.where(np.isnan(numbers), count - 1.0, position)
         return np.asarray(np.clip(position, 0, count - 1), dtype=np.int64)
 
-    def moved(
-        self, other: Partitions, attributes: Attributes, numbers: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
+    def moved(self, other: Partitions, attributes: Attributes, numbers: Floats) -> Floats:
         """Numbers by partition of `other`, as numbers by partition of this one.
 
         Ranges that differ are matched by their middles; what is hashed, or a set, stays as it is.
@@ -153,7 +150,7 @@ def _text_hash(value: object) -> int:
     return code
 
 
-def _numbers(values: pa.Array) -> npt.NDArray[np.float64]:
+def _numbers(values: pa.Array) -> Floats:
     if pa.types.is_timestamp(values.type):
         return as_floats(values.view(pa.int64()))
     return as_floats(values)

@@ -103,7 +103,7 @@ class Project:
 
     @property
     def passes(self) -> float:
-        """All rows pass."""
+        """The share of rows that pass a projection: all of them."""
         return 1.0
 
 

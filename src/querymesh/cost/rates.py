@@ -19,12 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from querymesh.arrays import Floats
 from querymesh.errors import QueryError, QueryMeshError, did_you_mean
 
-Amount = TypeVar("Amount", float, npt.NDArray[np.float64])
+Amount = TypeVar("Amount", float, Floats)
 """A number, or an array of them over time."""
 
 

@@ -108,7 +108,7 @@ class Statistics:
                     )
 
     def rate(self, stream: Source) -> Floats:
-        """λ of a stream."""
+        """λ of a stream: its arrival rate."""
         if stream.rate is not None and stream.name not in self.rates:
             return np.asarray(stream.rate, np.float64)
         return _known("arrival rate", stream.name, self.rates)
@@ -142,12 +142,12 @@ class OperatorCost(NamedTuple):
 
     @property
     def memory(self) -> Floats:
-        """c_m = c_inp + c_int."""
+        """The memory of an operator, c_m = c_inp + c_int."""
         return self.input_buffer + self.queue
 
 
 class Costs(NamedTuple):
-    """C_r and C_m of a plan."""
+    """What a plan costs by OM § 4.1: C_r, of its output rate, and C_m, of its memory."""
 
     rate: Floats
     memory: Floats

@@ -47,7 +47,7 @@ class Chart(Planned):
 
     @classmethod
     def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:
-        """Weights such as 0.4,0.6."""
+        """The weights, from text such as 0.4,0.6."""
         return {name: weights_from(text) for name, text in own.items()}
 
     def planner(

@@ -73,7 +73,7 @@ class Trained(Policy):
 
     @classmethod
     def from_command_line(cls, said: CommandLine) -> Self:
-        """Trained as was said."""
+        """With the training that was asked for, and adapting or not."""
         return cls(training=said.training, adapt=said.adapt)
 
     @property

@@ -77,7 +77,7 @@ class Planned(Policy):
 
     @property
     def training(self) -> Training:
-        """How a sample is taken."""
+        """How many rows of a sample are profiled, and the seed."""
         return Training(sample_rows=self.sample_rows, seed=self.seed)
 
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:

@@ -42,7 +42,7 @@ class Rate(Planned):
 
     @classmethod
     def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:
-        """A goal such as 'most by 60s'."""
+        """The goal, from text such as 'most by 60s'."""
         return {name: goal_from(text) for name, text in own.items()}
 
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:

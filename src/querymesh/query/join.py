@@ -99,12 +99,12 @@ class JoinQuery:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The result's columns."""
+        """The columns of the result, with their Arrow types."""
         return next(iter(self.views.values())).output_schema
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """The streams by alias."""
+        """The aliases of the streams, as FROM has them."""
         return tuple(stream.alias for stream in self.streams)
 
     @property

@@ -33,7 +33,7 @@ DRAWINGS = {"ChartPlanner": "charts.chart_plot:write_chart"}
 
 
 def text_of(thing: object) -> str:
-    """The thing as text."""
+    """What `explain()` of a mesh, a run or a planner prints."""
     return str(_drawer(thing, TEXTS, "text")(thing))
 
 

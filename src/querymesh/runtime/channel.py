@@ -30,7 +30,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.query.model import BoundQuery, Query
-from querymesh.runtime.task_report import RouterState
+from querymesh.runtime.task_report import RouterSnapshot
 from querymesh.storage import Storage
 
 _NAME = re.compile(r"(mesh|ask|router|index)-(\d{6,})\.json")
@@ -55,7 +55,7 @@ class ChannelState:
 class RouterStates:
     """What routers have learned: the newest state of each shard, and what they know together."""
 
-    shards: Mapping[str, RouterState]
+    shards: Mapping[str, RouterSnapshot]
     merged: Mapping[str, Any] | None
 
 
@@ -101,19 +101,19 @@ class Channel:
         self._storage.write(_ENOUGH, b"")
 
     def tell(self, states: RouterStates, number: int) -> None:
-        """Hand on what routers have learned."""
+        """Write what the routers of all shards have learned, for the tasks of the next batch."""
         self._tidy("router", number)
         shards = {shard: [each.batch, each.state] for shard, each in states.shards.items()}
         content = json.dumps({"shards": shards, "merged": states.merged})
         self._storage.write(_file("router", number), content.encode())
 
     def told(self, number: int) -> RouterStates:
-        """What was handed on."""
+        """Read what the routers had learned, from the file of this number."""
         path = _file("router", number)
         try:
             stored = json.loads(self._storage.read(path))
             shards = {
-                str(shard): RouterState(int(batch), state)
+                str(shard): RouterSnapshot(int(batch), state)
                 for shard, (batch, state) in stored["shards"].items()
             }
             return RouterStates(shards, stored["merged"])
@@ -122,17 +122,17 @@ class Channel:
             raise MeshFileError(f"cannot read the routers {where}: {problem!r}") from problem
 
     def router_numbers(self) -> list[int]:
-        """The files of routers there are."""
+        """The numbers of the files of routers that are in the folder."""
         found = filter(None, map(_NAME.fullmatch, self._storage.names()))
         return [int(each[2]) for each in found if each[1] == "router"]
 
     def hand_out(self, indices: Mapping[str, Any], number: int) -> None:
-        """Tell the tasks how states are to be indexed."""
+        """Write how states are to be indexed, for the tasks of the next batch."""
         self._tidy("index", number)
         self._storage.write(_file("index", number), json.dumps(indices).encode())
 
     def indices(self, number: int) -> Mapping[str, Any]:
-        """What was handed out."""
+        """Read the index plans from the file of this number, as `hand_out` wrote them."""
         path = _file("index", number)
         try:
             stored: Mapping[str, Any] = json.loads(self._storage.read(path))
@@ -146,7 +146,7 @@ class Channel:
         return self.state().version
 
     def state(self) -> ChannelState:
-        """What is in the folder."""
+        """The newest number of each kind of file in the folder."""
         names = self._storage.names()
         newest = dict.fromkeys(_KEPT, 0)
         for found in filter(None, map(_NAME.fullmatch, names)):

@@ -60,14 +60,14 @@ class Clock:
         return together
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The clock as plain data, as it is stored with the state of a shard."""
         return {
             "newest": self.newest, "heard": self.heard, "silent": self.silent, "now": self.now,
             "previous": self.previous, "told": self.told, "horizon": self.horizon,
         }  # fmt: skip
 
-    def turn(self, aliases: Sequence[str], delay_us: int, idle_us: int) -> list[str]:
-        """Before a batch: move the horizon on; tells the streams that are idle.
+    def turn(self, aliases: Sequence[str], watermark_us: int, idle_us: int) -> list[str]:
+        """Move the horizon on, before a batch; returns the streams that are idle.
 
         Streams are by alias; those without time are not given.
         """
@@ -82,7 +82,7 @@ class Clock:
         awake = [alias for alias in aliases if alias not in idle]
         if awake and all(alias in self.newest for alias in awake):
             least = min(self.newest[alias] for alias in awake)
-            self.horizon = max(self.horizon, least - delay_us)
+            self.horizon = max(self.horizon, least - watermark_us)
         return idle
 
     def _is_idle(self, alias: str, idle_us: int) -> bool:
@@ -91,11 +91,11 @@ class Clock:
         return self.silent.get(alias, 0) >= idle_us
 
     def saw(self, alias: str, newest: int, now: int) -> None:
-        """A stream has rows in this batch."""
+        """Note that a stream has rows in the batch of time `now`, and its newest timestamp."""
         self.newest[alias] = max(self.newest.get(alias, NEVER), newest)
         self.heard[alias] = max(self.heard.get(alias, NEVER), now)
 
     def passed(self, now: int) -> None:
-        """This batch has rows."""
+        """Note the time of a batch that has rows; the one before it becomes `previous`."""
         if now > self.now:
             self.previous, self.now = self.now, now

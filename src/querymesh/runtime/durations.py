@@ -17,7 +17,7 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 def microseconds_of(given: str | dt.timedelta, name: str) -> int:
     """A length of time in microseconds.
 
-    >>> microseconds_of("1 minute 30 seconds", "delay")
+    >>> microseconds_of("1 minute 30 seconds", "watermark")
     90000000
     """
     if isinstance(given, dt.timedelta) and given >= dt.timedelta(0):

@@ -39,7 +39,7 @@ class TaskCounts:
     seconds: float = 0.0
 
     def add(self, other: TaskCounts) -> None:
-        """Add another's figures."""
+        """Add the figures of another task to these."""
         for each in fields(TaskCounts):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 

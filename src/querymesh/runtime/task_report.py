@@ -16,7 +16,7 @@ from querymesh.stats.profile import Profile
 COUNTS = ("arrived", "late", "untimed", "unjoinable")
 
 
-class RouterState(NamedTuple):
+class RouterSnapshot(NamedTuple):
     """What a router that learns knew at the end of a task, of a batch (-1 if of none)."""
 
     batch: int
@@ -36,7 +36,7 @@ class ViewReport:
     profiles: list[Profile] = field(default_factory=list)
     asked_evaluations: int = 0
     problems: list[str] = field(default_factory=list)
-    routers: dict[str, RouterState] = field(default_factory=dict)
+    routers: dict[str, RouterSnapshot] = field(default_factory=dict)
 
     def add_profile(self, profile: Profile) -> None:
         """Add a profiled sample."""

@@ -32,17 +32,17 @@ _A_ROW = ComputedColumn("a0", "count(1)", "count(*)")
 """Groups without aggregates: Spark wants one, and leaves it out of the plan again."""
 
 
-def aggregated(out: DataFrame, aggregation: Aggregation, delay: str | None = None) -> DataFrame:
+def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None = None) -> DataFrame:
     """The asked columns, of the DataFrame that the query without its aggregates gave.
 
-    `delay` is how late a row of a stream may come ("10 seconds"). With it, the groups of a time
+    `watermark` is how late a row of a stream may come ("10 seconds"). With it, the groups of a time
     window are finished, and their state is dropped, once time has gone on by so much. A watermark
     that the time column carries already stands.
     """
     time = aggregation.time
-    if out.isStreaming and delay is not None and time is not None:
+    if out.isStreaming and watermark is not None and time is not None:
         known = WATERMARK in out.schema[time].metadata
-        out = out if known else out.withWatermark(time, delay)
+        out = out if known else out.withWatermark(time, watermark)
     try:
         groups = _groups(out, aggregation.keys, aggregation.aggregates)
     except AnalysisException as problem:

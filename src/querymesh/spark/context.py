@@ -85,7 +85,7 @@ class SentTables:
         self._sent: dict[str, Broadcast[bytes]] = {a: sent[id(t)] for a, t in tables.items()}
 
     def __call__(self) -> dict[str, pa.Table]:
-        """In a task: the tables."""
+        """The tables by alias, read in a task from what was broadcast."""
         return {
             alias: pa.ipc.open_stream(pa.py_buffer(sent.value)).read_all()
             for alias, sent in self._sent.items()
@@ -93,7 +93,7 @@ class SentTables:
 
 
 def task_place() -> TaskPlace:
-    """In a task: where it stands."""
+    """The partition, micro-batch and query of the task that asks."""
     context = TaskContext.get()
     if context is None:
         return TaskPlace()

@@ -16,9 +16,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from querymesh.errors import QueryError, QueryMeshError, SetupError
 from querymesh.optimize.chart.fair_rounds import FairRounds, Turn
@@ -29,7 +30,9 @@ log = logging.getLogger("querymesh")
 MODE = "spark.scheduler.mode"
 
 
-def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
+def fair(
+    session: SparkSession, writers: Mapping[str, DataStreamWriter]
+) -> dict[str, StreamingQuery]:
     """Start streaming queries, each in a pool of its own, so that none starves another.
 
     `writers` are by name, as `out.writeStream...` makes them, with sink, trigger and checkpoint
@@ -38,7 +41,7 @@ def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
     """
     _check_mode(scheduler_setting(session, MODE, "FIFO"))
     _check_writers(writers)
-    running: dict[str, Any] = {}
+    running: dict[str, StreamingQuery] = {}
     try:
         for name, writer in writers.items():
             with pool(session, name):
@@ -50,7 +53,7 @@ def fair(session: SparkSession, writers: Mapping[str, Any]) -> dict[str, Any]:
     return running
 
 
-def in_rounds(writers: Mapping[str, Any], turns: int) -> Iterator[Turn]:
+def in_rounds(writers: Mapping[str, DataStreamWriter], turns: int) -> Iterator[Turn]:
     """Serve queries strictly in turn, as OM § 5.4 does, for so many turns in all.
 
     In its turn a query reads what is there by then (`trigger(availableNow=True)`) and ends; in its
@@ -82,7 +85,7 @@ def in_rounds(writers: Mapping[str, Any], turns: int) -> Iterator[Turn]:
         ) from next(iter(failed.values()))
 
 
-def _run_out(writer: Any) -> None:
+def _run_out(writer: DataStreamWriter) -> None:
     """Run a query for what is there to be read."""
     query = writer.trigger(availableNow=True).start()
     try:
@@ -100,7 +103,7 @@ def _check_mode(mode: str) -> None:
         )
 
 
-def _check_writers(writers: Mapping[str, Any]) -> None:
+def _check_writers(writers: object) -> None:
     if not isinstance(writers, Mapping) or not writers:
         raise QueryError(
             "queries to be served fairly are given by name, with their writers, such as "

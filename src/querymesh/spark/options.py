@@ -40,8 +40,8 @@ class RunOptions:
             microseconds_of(getattr(self, name), name)
 
     @property
-    def delay_us(self) -> int:
-        """How late tuples may come."""
+    def watermark_us(self) -> int:
+        """How late tuples may come, in microseconds."""
         return microseconds_of(self.watermark, "watermark")
 
     @property

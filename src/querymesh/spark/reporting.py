@@ -31,7 +31,7 @@ class _Reports(AccumulatorParam[Any]):
         self.run = run
 
     def zero(self, value: Any) -> Any:
-        """No report has come yet."""
+        """What the accumulator starts with in a task: no report."""
         return None
 
     def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802

@@ -74,7 +74,7 @@ def run(
     options.policy.check(bound, options.engine)
     if not isinstance(bound, JoinQuery):
         out = run_filter(bound, data, mesh, options)
-        return aggregate_result(out, query, options.delay_us)
+        return aggregate_result(out, query, options.watermark_us)
     from querymesh.spark.joins.join_run import run_join
 
     out = run_join(bound, data, mesh, options)
@@ -141,14 +141,14 @@ def _oldest_result_us(join: JoinQuery, options: RunOptions) -> int | None:
     A result's member may be as old as its own window, and the horizon as far behind the newest
     result as the longest window of the others.
     """
-    return None if join.counts_rows else options.delay_us + 2 * join.longest_us
+    return None if join.counts_rows else options.watermark_us + 2 * join.longest_us
 
 
-def aggregate_result(out: DataFrame, query: Query, delay_us: int | None) -> DataFrame:
+def aggregate_result(out: DataFrame, query: Query, watermark_us: int | None) -> DataFrame:
     """What comes out, grouped and aggregated by Spark if the query asks for it."""
     if query.aggregate is None:
         return out
-    delay = None if delay_us is None else f"{delay_us} microseconds"
-    grouped = aggregated(out, query.aggregate, delay=delay)
+    watermark = None if watermark_us is None else f"{watermark_us} microseconds"
+    grouped = aggregated(out, query.aggregate, watermark=watermark)
     remember(grouped, inspect(out))
     return grouped

@@ -102,7 +102,7 @@ def join_selectivity(left: Histogram, right: Histogram) -> float:
     return min(1.0, agreeing / (left.total * right.total))
 
 
-def _alone_with_ranges(one: Histogram, matched: npt.NDArray[np.int64], other: Histogram) -> float:
+def _alone_with_ranges(one: Histogram, matched: Ints, other: Histogram) -> float:
     """Pairs of values alone in one and within ranges of the other, in no range more than it has."""
     alone = np.delete(one.singles, matched)
     counts = np.delete(one.counts, matched)
@@ -135,9 +135,7 @@ def _pieces(histogram: Histogram, edges: Floats) -> tuple[Floats, Floats]:
     return histogram.rows[within] * share, np.maximum(histogram.distinct[within] * share, inside)
 
 
-def _ranges(
-    values: Floats, counts: npt.NDArray[np.int64], ranges: int
-) -> tuple[Floats, Floats, Floats]:
+def _ranges(values: Floats, counts: Ints, ranges: int) -> tuple[Floats, Floats, Floats]:
     """Sorted values and their counts in ranges of about equally many tuples."""
     if not len(values):
         return np.zeros(0), np.zeros(0), np.zeros(0)

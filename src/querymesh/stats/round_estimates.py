@@ -21,6 +21,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Ints
 from querymesh.errors import QueryMeshError, TrainingError
 
 DEFAULT_ROUNDS = 10
@@ -131,7 +132,7 @@ class RoundEstimates:
         ]
 
 
-def round_numbers(timestamps_s: npt.ArrayLike, window_s: float) -> npt.NDArray[np.int64]:
+def round_numbers(timestamps_s: npt.ArrayLike, window_s: float) -> Ints:
     """The round that reads each tuple, from 1 on (§ 3.1): round j reads those of ((j-1)·W, j·W].
 
     >>> round_numbers([1, 20, 25, 40, 50], window_s=20).tolist()

@@ -8,7 +8,7 @@ from querymesh.errors import StateError
 from querymesh.index.kernels import kernels_numpy
 from querymesh.index.store import codes, gather, hash_index, order_index
 from querymesh.index.store.index_plan import HashPlan
-from querymesh.index.store.stem import Comparison, Request, Stem
+from querymesh.index.store.stem import OrderComparison, Request, Stem
 from stem_cases import KEYS, Row, expected, found, ints, partition_of, requests, states
 
 PATTERNS = st.sets(st.integers(0, KEYS - 1), min_size=1).map(lambda some: tuple(sorted(some)))
@@ -156,7 +156,7 @@ def test_comparisons_count_the_rows_of_a_bucket_and_not_of_the_state():
 
 def test_a_comparison_without_equality_searches_instead_of_scanning():
     stem = stem_of([[row(n, order=n) for n in range(1000)]])
-    below = Request((), (), ints([0]), ints([9]), None, (Comparison("<", 0, ints([3])),))
+    below = Request((), (), ints([0]), ints([9]), None, (OrderComparison("<", 0, ints([3])),))
     assert found(stem, below) == [(0, 0), (0, 1), (0, 2)]
     assert stem.comparisons < 20
 
@@ -166,10 +166,10 @@ def test_a_band_is_searched_by_the_attribute_that_is_bounded_on_both_sides():
     stem = stem_of([rows])
     low, high, every = ints([400]), ints([402]), ints([0])
     comparisons = (
-        Comparison(">=", 0, every),
-        Comparison(">=", 1, low),
-        Comparison(">", 0, every),
-        Comparison("<=", 1, high),
+        OrderComparison(">=", 0, every),
+        OrderComparison(">=", 1, low),
+        OrderComparison(">", 0, every),
+        OrderComparison("<=", 1, high),
     )
     assert found(stem, Request((), (), every, every, None, comparisons)) == [
         (0, number) for number in (400, 401, 402)
@@ -233,4 +233,4 @@ def test_matches_cannot_be_asked_for_in_pieces_of_nothing():
 
 def test_an_unknown_comparison_is_refused():
     with pytest.raises(ValueError, match="no comparison '='"):
-        Comparison("=", 0, ints([]))
+        OrderComparison("=", 0, ints([]))

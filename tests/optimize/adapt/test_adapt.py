@@ -4,7 +4,7 @@ import pytest
 from profiles import three_classes
 from querymesh.classify.tree import Member
 from querymesh.errors import OptionError
-from querymesh.optimize.adapt.adapt import Adaptation, Comparison, better_mesh, consider
+from querymesh.optimize.adapt.adapt import Adaptation, MeshSaving, better_mesh, consider
 from querymesh.optimize.search.lattice import partition
 from querymesh.optimize.train.describe import reach
 from querymesh.optimize.train.train import train_mesh
@@ -38,7 +38,7 @@ def test_noise_promises_no_saving():
         mesh = train_mesh(QUERY, tuples(rng, 500, noise), OVERHEADS, Training(seed=seed))
         recent = tuples(rng, 100, noise)
         cheap.append(consider(mesh, recent, OVERHEADS, Training()).share)
-        searched.append(better_mesh(mesh, recent, OVERHEADS, Training()).comparison.share)
+        searched.append(better_mesh(mesh, recent, OVERHEADS, Training()).saving.share)
     assert abs(np.mean(cheap)) < 0.03
     assert abs(np.mean(searched)) < 0.03
 
@@ -49,8 +49,8 @@ def test_swapped_selectivities_make_other_routes_cheaper_beyond_doubt():
     comparison = consider(mesh, recent, OVERHEADS, Training())
     assert comparison.pays(doubt=3.0, least_gain=0.03)
     finding = better_mesh(mesh, recent, OVERHEADS, Training())
-    assert finding.comparison.pays(doubt=3.0, least_gain=0.03)
-    assert finding.comparison.rows == 50, "judged on what the search did not see"
+    assert finding.saving.pays(doubt=3.0, least_gain=0.03)
+    assert finding.saving.rows == 50, "judged on what the search did not see"
     assert finding.mesh.found_by.startswith(
         "iterative-improvement warm-started from the running mesh, "
     )
@@ -68,7 +68,7 @@ def test_a_search_finds_kinds_that_the_running_mesh_does_not_tell_apart():
     recent = three_classes(rows=600)
     finding = better_mesh(mesh, recent, OVERHEADS, Training())
     assert len(finding.mesh.routes) == 3
-    assert finding.comparison.pays(doubt=3.0, least_gain=0.03)
+    assert finding.saving.pays(doubt=3.0, least_gain=0.03)
 
 
 def test_the_error_of_a_saving_is_that_of_a_mean():
@@ -81,8 +81,8 @@ def test_the_error_of_a_saving_is_that_of_a_mean():
     assert compared.error_us == pytest.approx(np.std(saved, ddof=1) / np.sqrt(60))
     assert compared.running_us == pytest.approx(recent.realized_us((1, 2, 3)).mean())
     two = recent.take(np.array([0, 1]))
-    assert better_mesh(mesh, two, OVERHEADS, Training()).comparison.error_us == np.inf
-    six = better_mesh(mesh, recent.take(np.arange(6)), OVERHEADS, Training()).comparison
+    assert better_mesh(mesh, two, OVERHEADS, Training()).saving.error_us == np.inf
+    six = better_mesh(mesh, recent.take(np.arange(6)), OVERHEADS, Training()).saving
     assert six.rows == 2
     assert six.error_us < np.inf
 
@@ -98,7 +98,7 @@ def test_policy_single_gives_a_running_mesh_one_order():
 def test_without_a_holdout_a_third_judges():
     recent = tuples(np.random.default_rng(1), 150, SWAPPED)
     finding = better_mesh(trained(OPPOSITE), recent, OVERHEADS, Training(holdout=0.0))
-    assert finding.comparison.rows == 50
+    assert finding.saving.rows == 50
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_without_a_holdout_a_third_judges():
     ],
 )
 def test_a_saving_pays_beyond_doubt_and_beyond_the_least_gain(saving_us, error_us, rows, pays):
-    compared = Comparison(running_us=10.0, saving_us=saving_us, error_us=error_us, rows=rows)
+    compared = MeshSaving(running_us=10.0, saving_us=saving_us, error_us=error_us, rows=rows)
     assert compared.pays(doubt=3.0, least_gain=0.05) is pays
     assert compared.share == pytest.approx(saving_us / 10)
-    assert Comparison(0.0, 0.0, 0.0, 9).share == 0.0
-    assert Comparison(0.5, 0.25, 0.0, 9).share == 0.5
+    assert MeshSaving(0.0, 0.0, 0.0, 9).share == 0.0
+    assert MeshSaving(0.5, 0.25, 0.0, 9).share == 0.5
 
 
 def one_route(problem, start, rng, stop):

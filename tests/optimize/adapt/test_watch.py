@@ -107,7 +107,7 @@ def test_drift_sets_older_rows_aside_and_asks_for_a_burst_that_shrinks_as_it_is_
     found = look.finding()
     switch = look.switch(found, version=5, batch=number + 1)
     assert (switch.version, switch.batch) == (5, number + 1)
-    assert switch.saving == found.comparison.share > 0.3
+    assert switch.saving == found.saving.share > 0.3
     assert switch.reason == found.mesh.why
     watch.installed(found.mesh)
     assert not watch.alarmed
@@ -126,7 +126,7 @@ def test_the_reason_names_where_the_largest_shift_was_and_what_it_saves():
     assert name in {"p1", "p2", "p3"}
     assert where.startswith("kind ")
     assert " passed " in where
-    compared = look.finding().comparison
+    compared = look.finding().saving
     after_us = compared.running_us - compared.saving_us
     assert rest == (
         f"{compared.running_us:.3g} -> {after_us:.3g} µs a row on 133 of 400 profiled rows, "

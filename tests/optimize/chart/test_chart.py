@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chart_cases import box, q1, q2, random_points, smooth_costing
 from querymesh.errors import OptionError, QueryMeshError, TrainingError
-from querymesh.optimize.chart.chart import ChartReader, Dimension, best_plans, fidelity
+from querymesh.optimize.chart.chart import ChartDimension, ChartReader, best_plans, fidelity
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.regular import DenseChart, SparseChart, regular_chart
 
@@ -57,7 +57,7 @@ def test_sparse_charts_answer_as_dense_ones_and_hold_no_more_than_they_may(
 @pytest.mark.parametrize("most", [5, 1])
 def test_a_chart_that_does_not_begin_at_nothing(most):
     chart = regular_chart(
-        [Dimension("rate", 10, 20)], lambda at: np.abs(at - [[11.0, 15.0, 19.0]]), 5, most
+        [ChartDimension("rate", 10, 20)], lambda at: np.abs(at - [[11.0, 15.0, 19.0]]), 5, most
     )
     assert [chart.look_up([x]).key for x in (9, 10.1, 12.1, 19.9, 25)] == [
         (0,), (0,), (1,), (4,), (4,),
@@ -211,9 +211,9 @@ def test_k_below_one_or_not_whole_is_refused(k):
 
 def test_wrong_dimensions_and_points_are_refused():
     with pytest.raises(QueryMeshError, match="dimension sel of a chart"):
-        Dimension("sel", 1, 1)
+        ChartDimension("sel", 1, 1)
     with pytest.raises(QueryMeshError, match="dimension sel of a chart"):
-        Dimension("sel", 0, math.inf)
+        ChartDimension("sel", 0, math.inf)
     with pytest.raises(QueryMeshError, match="at least one dimension"):
         regular_chart([], smooth_costing(0))
     with pytest.raises(OptionError, match="1 to 12 dimensions, not 13"):

@@ -29,13 +29,13 @@ def random_shape(rng: random.Random, aliases: list[str]):
     return parts[0]
 
 
-def tree_of(spark, query: qm.Query, inputs, shape, delay="0 seconds"):
+def tree_of(spark, query: qm.Query, inputs, shape, watermark="0 seconds"):
     join, data = bind_inputs(query, inputs)
     frames = {
         alias: given if hasattr(given, "isStreaming") else spark.createDataFrame(given)
         for alias, given in data.items()
     }
-    return join_tree(join, frames, shape, delay)
+    return join_tree(join, frames, shape, watermark)
 
 
 @given(seed=st.integers(0, 2**32), streams=st.sampled_from([2, 3, 3, 4]))
@@ -166,8 +166,8 @@ def test_inputs_that_do_not_fit_are_named(spark, tmp_path):
     join, data = bind_inputs(query, ROWS)
     with pytest.raises(SchemaError, match="no input for 'b'"):
         join_tree(join, {"a": spark.createDataFrame(data["a"])}, ("a", "b"), "0 seconds")
-    with pytest.raises(QueryMeshError, match="delay='soon' is no length of time"):
-        tree_of(spark, query, ROWS, ("a", "b"), delay="soon")
+    with pytest.raises(QueryMeshError, match="watermark='soon' is no length of time"):
+        tree_of(spark, query, ROWS, ("a", "b"), watermark="soon")
     static = qm.query(PAIR.replace(" [RANGE 2 SECONDS]", "").replace("B b", "B b, C c [RANGE 9 s]")
                       + " AND c.k = a.k", time="ts")  # fmt: skip
     with pytest.raises(QueryError, match=r"'b' in the join tree .* is a static table"):

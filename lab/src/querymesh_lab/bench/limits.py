@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Bools, Floats, Ints
 from querymesh.classify.attributes import one_piece
 from querymesh.classify.tree import attributes_of, leaves_of
 from querymesh.fabric.core.metrics import Metrics
@@ -109,7 +108,7 @@ def counted(metrics: Metrics, profile: Profile) -> Effort:
     return Effort(metrics.evaluations / rows, us / rows)
 
 
-def designed_profile(measured: Profile, table: pa.Table, passes: npt.NDArray[np.bool_]) -> Profile:
+def designed_profile(measured: Profile, table: pa.Table, passes: Bools) -> Profile:
     """The profile of generated data: outcomes as designed, costs as measured on a sample of it.
 
     The generator's word is checked by the tests and by every contender's answer, and spares a run

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Floats, Ints
 from querymesh.index.store.columns import Columns
 
 
@@ -119,7 +118,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _comparable(values: pa.Array) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+def _comparable(values: pa.Array) -> Ints | Floats:
     """Numbers as int64 or float64, NULL as 0, -0.0 as 0.0."""
     wanted = pa.float64() if pa.types.is_floating(values.type) else pa.int64()
     if values.type != wanted:

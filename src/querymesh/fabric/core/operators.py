@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,7 +60,7 @@ class UserCalls:
     on_error: str = "raise"
     deferred: dict[int, FailedCall] = field(default_factory=dict, init=False)
     """By row of the window."""
-    _failed: npt.NDArray[np.bool_] | None = field(default=None, init=False)
+    _failed: Bools | None = field(default=None, init=False)
     _calls: dict[int, FailedCall] = field(default_factory=dict, init=False)
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
@@ -77,7 +76,7 @@ class UserCalls:
                 self._calls.setdefault(at, call)
         return result
 
-    def take_failed(self) -> npt.NDArray[np.bool_] | None:
+    def take_failed(self) -> Bools | None:
         """Of the rows just evaluated, those on which a function raised; None if on no row."""
         failed, self._failed = self._failed, None
         return failed
@@ -129,12 +128,12 @@ class FilterModule:
         """The rows that pass, as one ruster."""
         yield ruster.keep(self.verdict(ruster))
 
-    def verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+    def verdict(self, ruster: Ruster) -> Bools:
         """Which rows of the ruster pass."""
         first, *others = in_parts(self._verdict, ruster)
         return np.concatenate([first, *others]) if others else first
 
-    def _verdict(self, ruster: Ruster) -> npt.NDArray[np.bool_]:
+    def _verdict(self, ruster: Ruster) -> Bools:
         self.calls.forget_failed()
         verdict = evaluate(
             self.operator.expr, ruster.column, len(ruster), self.calls.functions, self.calls
@@ -158,7 +157,7 @@ class LookupModule:
         """The rows with their matches, as several rusters where the fan-out is large."""
         yield from self.joined(ruster, *self.probe(ruster))
 
-    def probe(self, ruster: Ruster) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def probe(self, ruster: Ruster) -> tuple[Ints, Ints]:
         """For each row, where its matches start in the table's layout, and how many there are."""
         keys = [
             evaluate(key, ruster.column, len(ruster), self.calls.functions, self.calls)
@@ -173,8 +172,8 @@ class LookupModule:
     def joined(
         self,
         ruster: Ruster,
-        starts: npt.NDArray[np.int64],
-        counts: npt.NDArray[np.int64],
+        starts: Ints,
+        counts: Ints,
     ) -> Iterator[Ruster]:
         """The rows with their matches, at most MOST_ROWS at a time."""
         for positions, matches in expand(starts, counts, MOST_ROWS):
@@ -183,7 +182,7 @@ class LookupModule:
             yield Ruster(joined.window, joined.rows, joined.token, joined.leaf, found)
 
 
-def as_mask(verdict: pa.Array, name: str) -> npt.NDArray[np.bool_]:
+def as_mask(verdict: pa.Array, name: str) -> Bools:
     """A condition's result as booleans; NULL is false."""
     if not pa.types.is_boolean(verdict.type):
         raise PredicateError(f"{name}: a condition gives booleans, but this gave {verdict.type}")
@@ -191,9 +190,7 @@ def as_mask(verdict: pa.Array, name: str) -> npt.NDArray[np.bool_]:
     return np.asarray(known, dtype=bool)
 
 
-def expand(
-    starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], most: int
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def expand(starts: Ints, counts: Ints, most: int) -> Iterator[tuple[Ints, Ints]]:
     """For ranges [start, start + count): the range each element is of, and the elements.
 
     At most `most` at a time, also within one range; at least one piece, though it be empty.

@@ -95,7 +95,7 @@ class MeshRouter(Router):
         return _WheelListener(self.lottery, _wheel_key(before), chosen.token.top)
 
     def routes(self) -> list[Route]:
-        """The routes of the leaves."""
+        """The route of each leaf of the classifier."""
         return list(self.mesh.leaf_routes)
 
 

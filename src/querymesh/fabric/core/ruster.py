@@ -16,10 +16,9 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.token import RouteToken
 from querymesh.index.store.columns import Columns
 from querymesh.query.expr import Column
@@ -44,7 +43,7 @@ class ClassificationWindow:
 
     @property
     def rows(self) -> int:
-        """Tuples in the window."""
+        """How many tuples the window has."""
         return int(self.batch.num_rows)
 
     @cached_property
@@ -79,7 +78,7 @@ class Ruster:
             return columns.whole(column.name)  # no row is repeated before a join: these are all
         return columns.take(column.name, self.rows)
 
-    def keep(self, passed: npt.NDArray[np.bool_]) -> Ruster:
+    def keep(self, passed: Bools) -> Ruster:
         """The rows an operator let through, one step further along the route."""
         positions = np.flatnonzero(passed)
         if len(positions) == len(self):

@@ -23,9 +23,9 @@ from functools import cached_property
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.core.fabric import Fabric, windows
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.metrics import Visits
@@ -36,7 +36,7 @@ from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.query.bind.share import QUERY, SharedQuery, queries_in, result_name
 from querymesh.query.model import BoundQuery, Lookup
 
-Answers = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Answers = tuple[Ints, Ints]
 """For each row: where its matches start, and how many there are; a filter's count is 0 or 1."""
 
 _UNKNOWN = -1

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Arrivals:
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
-    def some(self, chosen: npt.NDArray[np.bool_]) -> Arrivals:
+    def some(self, chosen: Bools) -> Arrivals:
         """The arrivals where the mask is true."""
         if chosen.all():
             return self

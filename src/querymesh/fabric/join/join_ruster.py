@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 
 FOREVER = np.iinfo(np.int64).max
@@ -65,7 +64,7 @@ class JoinRuster(Ruster):
 
     @property
     def of(self) -> JoinWindow:
-        """The ruster's window."""
+        """The window that its tuples are of, with the times of a join."""
         assert isinstance(self.window, JoinWindow)
         return self.window
 
@@ -86,7 +85,7 @@ def arrived(ruster: Ruster, range_us: int | None) -> JoinRuster:
     return JoinRuster(window, ruster.rows, ruster.token, ruster.leaf, {}, newest, until)
 
 
-def kept(ruster: JoinRuster, mask: npt.NDArray[np.bool_]) -> JoinRuster:
+def kept(ruster: JoinRuster, mask: Bools) -> JoinRuster:
     """The rows that a further condition of the same operator lets through."""
     if mask.all():
         return ruster

@@ -18,18 +18,17 @@ from time import thread_time
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.operators import MOST_ROWS
 from querymesh.fabric.core.ruster import Ruster, in_parts
 from querymesh.fabric.join.arrivals import microseconds
 from querymesh.fabric.join.join_ruster import FOREVER, JoinRuster, kept, moved
 from querymesh.index.store.codes import equality_codes
 from querymesh.index.store.request import OPS
-from querymesh.index.store.stem import Comparison, Request, Stem
+from querymesh.index.store.stem import OrderComparison, Request, Stem
 from querymesh.query.join import JoinComparison, JoinQuery, KeyClass
 from querymesh.query.model import Meeting, Probe
 
@@ -87,12 +86,10 @@ class JoinedKeys:
             )
         return found if found.type == each.dtype else found.cast(each.dtype)
 
-    def equal(
-        self, ruster: JoinRuster, each: KeyClass, one: str, other: str
-    ) -> npt.NDArray[np.bool_]:
+    def equal(self, ruster: JoinRuster, each: KeyClass, one: str, other: str) -> Bools:
         """Whether two joined relations have the same value of a key."""
 
-        def same(part: Ruster) -> npt.NDArray[np.bool_]:
+        def same(part: Ruster) -> Bools:
             assert isinstance(part, JoinRuster)
             verdict = pc.equal(self.values(part, one, each), self.values(part, other, each))
             return np.asarray(verdict, dtype=bool)
@@ -153,7 +150,7 @@ class ProbeModule:
             looked = stem.comparisons
         self.comparisons += stem.comparisons - looked
 
-    def _comparisons(self, ruster: JoinRuster, joined: Set[str]) -> tuple[Comparison, ...]:
+    def _comparisons(self, ruster: JoinRuster, joined: Set[str]) -> tuple[OrderComparison, ...]:
         relation = self.operator.relation
         made = []
         for each in self.keys.join.comparisons_of(relation):
@@ -162,7 +159,7 @@ class ProbeModule:
                 theirs = self.keys.position_of_order(other, each)
                 values = self.keys.orders(ruster, other, theirs)
                 own = self.keys.position_of_order(relation, each)
-                made.append(Comparison(each.op_for(relation), own, values))
+                made.append(OrderComparison(each.op_for(relation), own, values))
         return tuple(made)
 
     def _bounds(self, ruster: JoinRuster) -> dict[str, Ints]:
@@ -214,14 +211,14 @@ class MeetingModule:
     comparisons: int = 0
 
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
-        """One ruster in, one out."""
+        """The tuples of a ruster whose keys agree with those that it met before."""
         assert isinstance(ruster, JoinRuster)
         if not self.alone:
             yield replace(ruster, token=ruster.token.pop())
             return
         yield ruster.keep(self._verdict(ruster))
 
-    def _verdict(self, ruster: JoinRuster) -> npt.NDArray[np.bool_]:
+    def _verdict(self, ruster: JoinRuster) -> Bools:
         keys, join, operator = self.keys, self.keys.join, self.operator
         if operator.condition < len(join.classes):
             each = join.classes[operator.condition]

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.tables import on_batch, one_batch
 from querymesh.fabric.join.arrivals import Arrivals
@@ -32,7 +31,7 @@ class Keyed:
     compared can be in none.
     """
 
-    joinable: npt.NDArray[np.bool_]
+    joinable: Bools
     keys: tuple[Ints, ...]
     orders: tuple[Ints, ...]
     values: Mapping[int, pa.Array]

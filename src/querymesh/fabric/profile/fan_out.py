@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Bools, Floats, Ints
 from querymesh.fabric.core.operators import Module
 from querymesh.fabric.core.ruster import Ruster
 
@@ -43,7 +42,7 @@ class Survivors:
     """
 
     carried: Ruster
-    alive: npt.NDArray[np.bool_]
+    alive: Bools
     outcomes: Floats
     asked: Ruster
     seconds: float = 0.0

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.ruster import Ruster
@@ -75,9 +74,7 @@ def profile_arrivals(
     return found, evaluations + asked
 
 
-def _admitted(
-    join: JoinQuery, fabric: ViewFabric, arrivals: Arrivals
-) -> tuple[npt.NDArray[np.bool_], int]:
+def _admitted(join: JoinQuery, fabric: ViewFabric, arrivals: Arrivals) -> tuple[Bools, int]:
     """Which arrivals have their keys computed, as only those are that the stream's own conditions
     let through: a key may raise on others. And the evaluations it took to know.
 
@@ -97,14 +94,14 @@ def _admitted(
     return _mask(left.rows, len(arrivals)), sum(module.evaluations for module in own)
 
 
-def _spread(codes: Ints, keyless: npt.NDArray[np.bool_]) -> Ints:
+def _spread(codes: Ints, keyless: Bools) -> Ints:
     """Codes with some number at rows that have no key: what would read it never meets them."""
     spread = np.zeros(len(keyless), np.int64)
     spread[~keyless] = codes
     return spread
 
 
-def _spread_values(values: pa.Array, keyless: npt.NDArray[np.bool_]) -> pa.Array:
+def _spread_values(values: pa.Array, keyless: Bools) -> pa.Array:
     return values.take(pa.array(np.cumsum(~keyless) - 1, mask=keyless))
 
 
@@ -168,7 +165,7 @@ class SampledJoin:
         return min(starts, default=0) + self.join.longest_us
 
 
-def _mask(rows: Ints, size: int) -> npt.NDArray[np.bool_]:
+def _mask(rows: Ints, size: int) -> Bools:
     mask = np.zeros(size, dtype=bool)
     mask[rows] = True
     return mask

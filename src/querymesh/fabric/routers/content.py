@@ -18,9 +18,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import VisitListener
@@ -94,7 +93,7 @@ class ContentRouter(EddyRouter):
         made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
         return [ruster for ruster in made if len(ruster)] or made[:1]
 
-    def _slots(self, rows: int) -> npt.NDArray[np.int64]:
+    def _slots(self, rows: int) -> Ints:
         """For each tuple its leaf: which of the targets it profiles, if any."""
         slots = np.zeros(rows, np.int64)
         if not self._targets:
@@ -155,9 +154,7 @@ class ContentRouter(EddyRouter):
             chosen = self._worth_it(ready, merits, chosen)
         return self._grouped(ruster, ready, chosen)
 
-    def _worth_it(
-        self, ready: list[int], merits: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def _worth_it(self, ready: list[int], merits: Floats, chosen: Ints) -> Ints:
         """The chosen operators; the common one for tuples that save less than a ruster takes.
 
         A tuple that goes to k before j, and not the other way round, saves c_j · c_k · (m_k - m_j)
@@ -170,7 +167,7 @@ class ContentRouter(EddyRouter):
         price_us = self.estimates.visit_us + BESIDES * calibrate().ruster_us
         return np.where(saved_us[chosen] < price_us, common, chosen)
 
-    def _expected(self, ruster: Ruster, index: int) -> npt.NDArray[np.float64]:
+    def _expected(self, ruster: Ruster, index: int) -> Floats:
         """The selectivity to expect of each tuple: S by its partition, else W."""
         context = ruster.token.context
         column = self.estimates.column_at(index, context)
@@ -232,7 +229,7 @@ class _ContentListener(EddyListener):
         self._pair = router.estimates.pairs.get(chosen.token.top)
         self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
         self._profiles = self.went_by == PROFILING
-        self._out: npt.NDArray[np.int64] | None = None
+        self._out: Ints | None = None
 
     def out(self, piece: Ruster) -> None:
         """Count the tuples in a piece that came out."""
@@ -245,7 +242,7 @@ class _ContentListener(EddyListener):
             return
         self._out = counts if self._out is None else self._out + counts
 
-    def _came_out(self, size: int) -> npt.NDArray[np.int64]:
+    def _came_out(self, size: int) -> Ints:
         return np.zeros(size, np.int64) if self._out is None else self._out
 
     def done(self, evaluated: int, passed: int, seconds: float) -> None:

@@ -24,7 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.classify.partitions import Attributes, Partitions
-from querymesh.fabric.routers.content_record import Event, Rate, gains_from_json, gains_to_json
+from querymesh.fabric.routers.content_record import (
+    Event,
+    RoutedWork,
+    gains_from_json,
+    gains_to_json,
+)
 from querymesh.fabric.routers.content_sample import Candidate, Sample, distinct_values, left_out
 from querymesh.fabric.routers.estimates import Estimates, Pair
 from querymesh.fabric.routers.routing import Routing
@@ -72,8 +77,8 @@ class Learning:
         self._before: dict[int, Pair] = {}
         self._alike: set[int] = set()
         """Operators whose last sample found no attribute that says enough."""
-        self._rate = Rate()
-        self._usual = Rate()
+        self._rate = RoutedWork()
+        self._usual = RoutedWork()
         self._began = 0
         self._next()
 
@@ -152,12 +157,12 @@ class Learning:
                 self._before[index] = pair
             if not self.routing.keep_pairs:
                 self.estimates.pairs.pop(index, None)
-        self._rate = Rate()
+        self._rate = RoutedWork()
         self._began = self.rows
 
     def _evaluate(self) -> None:
         """Find the attribute that says most by each sample, and begin a trial of the pairs."""
-        self._usual, self._rate, self._trial = self._rate, Rate(), {}
+        self._usual, self._rate, self._trial = self._rate, RoutedWork(), {}
         for index, sample in self._samples.items():
             if sample.rows < self.sample_size:
                 self._note(index, "none", reason="too few tuples get there")
@@ -333,7 +338,7 @@ class Learning:
         self._turn = int(stored["turn"])
         self._changed = bool(stored["changed"])
         self._samples = {int(k): Sample.from_json(each) for k, each in stored["samples"].items()}
-        self._rate, self._usual = (Rate.from_json(stored[name]) for name in ("rate", "usual"))
+        self._rate, self._usual = (RoutedWork.from_json(stored[name]) for name in ("rate", "usual"))
         self._began = int(stored["began"])
         self._before = {int(k): Pair.from_json(pair) for k, pair in stored["before"].items()}
         for index, pair in self.estimates.pairs.items():

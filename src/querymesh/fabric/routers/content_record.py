@@ -49,7 +49,7 @@ def gains_from_json(stored: Sequence[Sequence[Any]]) -> tuple[Candidate, ...]:
 
 
 @dataclass
-class Rate:
+class RoutedWork:
     """What was done for tuples that are not profiled: their visits, and the work of routing them.
 
     Visits and not their cost: a trial is compared with the time before it by one set of costs, or
@@ -66,12 +66,12 @@ class Rate:
         return total / self.rows if self.rows else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As plain numbers."""
+        """The counts as plain data, for JSON."""
         visits = {str(index): rows for index, rows in self.visits.items()}
         return {"rows": self.rows, "work": self.work, "visits": visits}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Rate:
+    def from_json(cls, stored: Mapping[str, Any]) -> RoutedWork:
         """Back from `to_json`."""
         visits = Counter({int(index): int(rows) for index, rows in stored["visits"].items()})
         return cls(int(stored["rows"]), float(stored["work"]), visits)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from querymesh.arrays import Floats, Ints
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import Router, VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
@@ -110,12 +111,12 @@ class EddyRouter(Router):
         merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
         return [self._sent(ruster, ready[int(np.argmax(merits))])]
 
-    def _merit(self, selectivity: npt.ArrayLike, index: int) -> npt.NDArray[np.float64]:
+    def _merit(self, selectivity: npt.ArrayLike, index: int) -> Floats:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
         dropped = 1.0 - np.asarray(selectivity, np.float64)
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
-    def _drawn(self, ruster: Ruster, ready: list[int]) -> npt.NDArray[np.int64]:
+    def _drawn(self, ruster: Ruster, ready: list[int]) -> Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
         rows, context = len(ruster), ruster.token.context
         passing = [self.estimates.selectivity_at(k, context) for k in ready]
@@ -126,9 +127,7 @@ class EddyRouter(Router):
         drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
         return np.broadcast_to(drawn, rows) if self.routing.one_route_per_chunk else drawn
 
-    def _grouped(
-        self, ruster: Ruster, ready: list[int], chosen: npt.NDArray[np.int64]
-    ) -> list[Ruster]:
+    def _grouped(self, ruster: Ruster, ready: list[int], chosen: Ints) -> list[Ruster]:
         """A ruster in parts, by the number in `ready` that was chosen for each of its tuples."""
         first = int(chosen[0]) if len(chosen) else 0
         if (chosen == first).all():
@@ -200,6 +199,6 @@ def _entry(choice: tuple[int, ...]) -> int | tuple[int, ...]:
     return choice if len(choice) > 1 else choice[0]
 
 
-def _part(ruster: Ruster, positions: npt.NDArray[np.int64]) -> Ruster:
+def _part(ruster: Ruster, positions: Ints) -> Ruster:
     """Some of a ruster's tuples, with the token it has."""
     return replace(ruster.pick(positions), token=ruster.token)

@@ -22,13 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-import numpy as np
-import numpy.typing as npt
+from querymesh.arrays import Floats
 
 VisitContext = int
 """The operators still ahead of a tuple as a bit set: bit k is operator k."""
 
-Value = TypeVar("Value", float, npt.NDArray[np.float64])
+Value = TypeVar("Value", float, Floats)
 
 HALF_LIFE = 100_000
 """An estimate counts half when its operator has seen so many tuples in other contexts since."""

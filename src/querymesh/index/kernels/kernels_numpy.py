@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.arrays import Bools, Bytes, Ints, Shorts
+from querymesh.arrays import Bools, Bytes, Integers, Ints, Shorts
 
 _FIRST = 0xFF51AFD7ED558CCD
 _SECOND = 0xC4CEB9FE1A85EC53
@@ -25,7 +25,7 @@ def mix(numbers: Ints) -> npt.NDArray[np.uint64]:
 
 
 def fold(left: Ints, right: Ints) -> Ints:
-    """One number a row for two."""
+    """Two numbers of each row hashed to one."""
     return (mix(left) * np.uint64(_GOLDEN) + right.astype(np.uint64)).astype(np.int64)
 
 
@@ -117,8 +117,8 @@ def probe_range(
 
 
 def _candidates(
-    starts: npt.NDArray[np.integer],
-    stops: npt.NDArray[np.integer],
+    starts: Integers,
+    stops: Integers,
     low: Ints,
     high: Ints,
     first: int,

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from querymesh.arrays import Array
 from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import Stored
 
 
 class Access(Protocol):
-    """An index of one partition."""
+    """How the rows of one partition are found: what every index can do."""
 
     @property
     def nbytes(self) -> int:
         """Memory that the index takes."""
 
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """What the index consists of."""
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays that the index consists of."""
 
     def probe(
         self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor

@@ -17,7 +17,7 @@ from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import Visit, scan
 from querymesh.index.store.order_index import Ranges
 from querymesh.index.store.partition import Partition
-from querymesh.index.store.request import OPS, Comparison, Pattern, Request
+from querymesh.index.store.request import OPS, OrderComparison, Pattern, Request
 
 
 class Check(NamedTuple):
@@ -103,5 +103,5 @@ def _equal(partition: Partition, request: Request, which: Collection[int]) -> li
     ]
 
 
-def _ordered(partition: Partition, comparisons: tuple[Comparison, ...]) -> list[Check]:
+def _ordered(partition: Partition, comparisons: tuple[OrderComparison, ...]) -> list[Check]:
     return [Check(partition.orders[c.order], OPS[c.op], c.values) for c in comparisons]

@@ -22,12 +22,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Bytes, Ints, Shorts
+from querymesh.arrays import Array, Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Pattern, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, OrderComparison, Pattern, Request
 from querymesh.index.store.stored import NO_BYTES, NO_INTS, Stored
 
 _TABLE_BITS = 8
@@ -61,7 +60,7 @@ class BitIndex:
         """Memory of offsets, tables and bounds."""
         return sum(array.nbytes for array in self.arrays())
 
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def arrays(self) -> tuple[Array, ...]:
         """What the index consists of."""
         return (self.offsets, *self.tables.values(), *self.bounds.values())
 
@@ -106,7 +105,7 @@ class BitIndex:
             known[pattern, ranged] = _opening(self.configuration, pattern, ranged)
         return known[pattern, ranged]
 
-    def _ranged(self, comparisons: Sequence[Comparison]) -> int | None:
+    def _ranged(self, comparisons: Sequence[OrderComparison]) -> int | None:
         """The attribute by whose order matches are found: of those compared, the one with most
         bits. What others demand is checked of each match."""
         bits, keys = self.configuration.bits, self.configuration.keys
@@ -114,7 +113,9 @@ class BitIndex:
         with_bits = [j for j in sorted(compared) if bits[j]]
         return max(with_bits, key=bits.__getitem__, default=None)
 
-    def _range(self, j: int, comparisons: Sequence[Comparison], probing: int) -> tuple[Ints, Ints]:
+    def _range(
+        self, j: int, comparisons: Sequence[OrderComparison], probing: int
+    ) -> tuple[Ints, Ints]:
         """First and last cell in which all comparisons with an attribute can hold."""
         low, high = np.zeros(probing, np.int64), np.full(probing, len(self.bounds[j]))
         for comparison in comparisons:

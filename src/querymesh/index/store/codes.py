@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Array, Bytes, Floats, Ints
 from querymesh.index.kernels import kernels
 
 _EXACT_DIGITS = 18
@@ -99,9 +99,9 @@ def _without_null(values: pa.Array) -> pa.Array:
     return values
 
 
-def _floats(values: pa.Array) -> npt.NDArray[np.float64]:
+def _floats(values: pa.Array) -> Floats:
     """As float64, with one zero and one NaN."""
-    wide: npt.NDArray[np.float64]
+    wide: Floats
     wide = values.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
     wide[np.isnan(wide)] = np.nan
     return wide
@@ -130,7 +130,7 @@ def _whole_numbers(values: pa.Array) -> Ints | None:
     return None
 
 
-def _fixed_width(values: pa.Array, dtype: npt.DTypeLike, width_bytes: int) -> npt.NDArray[Any]:
+def _fixed_width(values: pa.Array, dtype: npt.DTypeLike, width_bytes: int) -> Array:
     """The data buffer of the array's own part, without a copy."""
     data = values.buffers()[1]
     if data is None or len(values) == 0:
@@ -164,7 +164,7 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _pieces(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
+def _pieces(values: pa.Array) -> tuple[Bytes, Ints]:
     """The bytes of texts or binaries, and where each begins."""
     _, begins, data = values.buffers()
     large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)

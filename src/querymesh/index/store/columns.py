@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Integers = npt.NDArray[Any]
+from querymesh.arrays import Array
 
 
 class Columns:
@@ -20,13 +18,13 @@ class Columns:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
-        self._known: dict[str, tuple[pa.Array, Integers | None]] = {}
+        self._known: dict[str, tuple[pa.Array, Array | None]] = {}
 
     def whole(self, name: str) -> pa.Array:
-        """All of a column."""
+        """A column with all rows of the batch."""
         return self._column(name)[0]
 
-    def take(self, name: str, rows: Integers) -> pa.Array:
+    def take(self, name: str, rows: Array) -> pa.Array:
         """A column at these rows."""
         column, numbers = self._column(name)
         if numbers is None:
@@ -34,7 +32,7 @@ class Columns:
         buffers = [None, pa.py_buffer(numbers.take(rows))]
         return pa.Array.from_buffers(column.type, len(rows), buffers)
 
-    def _column(self, name: str) -> tuple[pa.Array, Integers | None]:
+    def _column(self, name: str) -> tuple[pa.Array, Array | None]:
         if name not in self._known:
             column = self._batch.column(name)
             width = plain_width_bytes(column.type)
@@ -51,7 +49,7 @@ def plain_width_bytes(kind: pa.DataType) -> int:
     return kind.bit_width // 8 if kind.bit_width in (8, 16, 32, 64) else 0
 
 
-def numbers_of(column: pa.Array, width: int) -> Integers:
+def numbers_of(column: pa.Array, width: int) -> Array:
     """The values of a column without NULL as integers of `width` bytes; no copy if aligned."""
     begin, size = column.offset * width, len(column) * width
     return np.require(np.frombuffer(column.buffers()[1].slice(begin, size), f"i{width}"), None, "A")

@@ -95,12 +95,12 @@ class Configuration:
         return Configuration(tuple(bits), self.keys, self.sequence)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The configuration as plain data, for JSON."""
         return {"bits": list(self.bits), "keys": self.keys, "sequence": list(self.sequence)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Configuration:
-        """From plain data."""
+        """The configuration that `to_json` wrote."""
         bits, sequence = tuple(map(int, stored["bits"])), tuple(map(int, stored["sequence"]))
         return cls(bits, int(stored["keys"]), sequence)
 

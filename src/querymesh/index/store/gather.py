@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Array, Ints
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels
-from querymesh.index.store.columns import Integers, numbers_of, plain_width_bytes
+from querymesh.index.store.columns import numbers_of, plain_width_bytes
 from querymesh.index.store.stored import NO_INTS
 
 
@@ -74,7 +74,7 @@ class Gather:
                 kernels.scatter(column, self._local[part], self._position[part], out)
         return out
 
-    def _narrow(self, used: list[tuple[Integers, slice]], width: int) -> Integers:
+    def _narrow(self, used: list[tuple[Array, slice]], width: int) -> Array:
         """Numbers of one, two or four bytes."""
         out = np.empty(self._size, f"i{width}")
         for column, part in used:

@@ -18,10 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from querymesh.arrays import Bytes, Ints, Shorts
+from querymesh.arrays import Array, Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
 from querymesh.index.store.request import Cursor, MatchBuffer, Request
 from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Stored
@@ -50,8 +47,8 @@ class HashIndex:
         """Memory of the arrays."""
         return sum(array.nbytes for array in self.arrays())
 
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """The arrays there are."""
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays that the index consists of."""
         given = (self.offsets, self.codes, self.order, self.marks)
         return tuple(array for array in given if array is not None)
 

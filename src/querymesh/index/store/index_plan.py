@@ -34,7 +34,7 @@ class HashPlan:
         return partition.cells is None and partition.patterns == self.patterns
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The plan as plain data, for JSON."""
         patterns = None if self.patterns is None else [list(each) for each in self.patterns]
         return {"hash": patterns, "layout": list(self.layout)}
 
@@ -56,7 +56,7 @@ class BitPlan:
         return partition.cells.configuration == self.configuration.for_rows(len(partition))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The plan as plain data, for JSON."""
         return {"bits": self.configuration.to_json()}
 
 
@@ -64,7 +64,7 @@ IndexPlan = HashPlan | BitPlan
 
 
 def plan_from_json(stored: Mapping[str, Any]) -> IndexPlan:
-    """From plain data."""
+    """The plan that `to_json` of either kind wrote."""
     if "bits" in stored:
         return BitPlan(Configuration.from_json(stored["bits"]))
     patterns = stored["hash"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from querymesh.arrays import Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Request
+from querymesh.index.store.request import Cursor, MatchBuffer, OrderComparison, Request
 from querymesh.index.store.stored import NO_INTS, NO_SHORTS, Stored
 
 
@@ -70,7 +70,7 @@ class OrderIndex:
         """Memory of the arrays."""
         return self.codes.nbytes + self.order.nbytes
 
-    def ranges(self, comparisons: Sequence[Comparison]) -> Ranges:
+    def ranges(self, comparisons: Sequence[OrderComparison]) -> Ranges:
         """Where all of these comparisons hold, each with the attribute of this index."""
         rows, probing = len(self.codes), len(comparisons[0].values)
         starts, stops = np.zeros(probing, np.int64), np.full(probing, rows)

@@ -18,10 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Array, Bools, Integers, Ints
 from querymesh.errors import StateError
 from querymesh.index.store.access import Access
 from querymesh.index.store.bit_index import BitIndex, build
@@ -96,7 +95,7 @@ class Partition:
     @property
     def nbytes(self) -> int:
         """Memory of rows, codes and the indices built so far; what they share counts once."""
-        arrays: list[npt.NDArray[np.generic]] = [*self._columns()]
+        arrays: list[Array] = [*self._columns()]
         for index in self._indices.values():
             arrays += index.arrays()
         if self.cells is not None:
@@ -221,13 +220,11 @@ class Partition:
             indexed=Indexed(patterns=self.patterns),
         )
 
-    def filter(self, mask: npt.NDArray[np.bool_]) -> Partition:
+    def filter(self, mask: Bools) -> Partition:
         """The rows where the mask is true, in the order they have."""
         return self if mask.all() else self.taken(np.flatnonzero(mask), None)
 
-    def taken(
-        self, chosen: npt.NDArray[np.integer], bounds: tuple[int, int] | None = None
-    ) -> Partition:
+    def taken(self, chosen: Integers, bounds: tuple[int, int] | None = None) -> Partition:
         """These rows, in this order; `bounds` if they are known."""
         columns = Columns(self.rows)
         arrays = [columns.take(name, chosen) for name in self.rows.schema.names]

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.index.store.codes import combine, ints
 
 Pattern = tuple[int, ...]
@@ -28,7 +27,7 @@ OPS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class OrderComparison:
     """The stored order attribute number `order`, compared by `op` with a code of each row."""
 
     op: Op
@@ -56,7 +55,7 @@ class Request:
     low: Ints
     high: Ints
     before: Ints | None = None
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[OrderComparison, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codes", tuple(map(ints, self.codes)))
@@ -139,7 +138,7 @@ class MatchBuffer:
         self.filled = size
         return False
 
-    def keep(self, begin: int, mask: npt.NDArray[np.bool_]) -> None:
+    def keep(self, begin: int, mask: Bools) -> None:
         """Keep only those matches from `begin` on where the mask is true."""
         positions = self.positions[begin : self.filled][mask]
         rows = self.rows[begin : self.filled][mask]

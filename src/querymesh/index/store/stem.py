@@ -25,9 +25,16 @@ from querymesh.index.store.gather import Gather
 from querymesh.index.store.index_plan import HashPlan, IndexPlan
 from querymesh.index.store.merging import to_merge
 from querymesh.index.store.partition import Partition, concat
-from querymesh.index.store.request import Comparison, Cursor, MatchBuffer, Matches, Pattern, Request
+from querymesh.index.store.request import (
+    Cursor,
+    MatchBuffer,
+    Matches,
+    OrderComparison,
+    Pattern,
+    Request,
+)
 
-__all__ = ["Comparison", "Matches", "Merged", "Request", "Stem"]
+__all__ = ["Matches", "Merged", "OrderComparison", "Request", "Stem"]
 
 _MOST_MERGED_BYTES = 1 << 30
 """Arrow counts the bytes of a text column in 31 bits; well before that, there is no use in more."""

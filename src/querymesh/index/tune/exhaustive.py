@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from querymesh.arrays import Floats
 from querymesh.cost.index_cost import Prices, Workload, hash_cost
 from querymesh.index.tune.selection import TOLERANCE, Selected
 
@@ -50,7 +50,7 @@ def best_by_total(workload: Workload, prices: Prices, attributes: int, bits: int
 
 
 @lru_cache(maxsize=32)
-def _configurations(attributes: int, bits: int) -> npt.NDArray[np.float64]:
+def _configurations(attributes: int, bits: int) -> Floats:
     """All configurations, those of few bits first, then in the order of tuples."""
 
     def of(total: int, left: int) -> Iterator[tuple[int, ...]]:

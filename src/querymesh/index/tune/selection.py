@@ -25,9 +25,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Array, Floats, Ints
 from querymesh.cost.index_cost import Prices, Workload, benefit, dependent_cost, hash_cost
 
 TOLERANCE = 1e-10
@@ -138,7 +137,7 @@ class _Nodes(NamedTuple):
     contact: Floats
     bound_us: Floats
 
-    def where(self, rows: npt.NDArray[np.generic] | slice) -> _Nodes:
+    def where(self, rows: Array | slice) -> _Nodes:
         """The nodes at these rows."""
         columns: list[Any] = [each[rows] for each in self]
         return _Nodes(*columns)

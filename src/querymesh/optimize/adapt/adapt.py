@@ -92,7 +92,7 @@ class Adaptation:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MeshSaving:
     """What the running mesh costs a tuple, and what another would save, on `rows` tuples.
 
     `error_us` is the standard error of the saving.
@@ -120,7 +120,7 @@ class FoundMesh:
     """A mesh that was searched for, compared with the one that runs."""
 
     mesh: Mesh
-    comparison: Comparison
+    saving: MeshSaving
 
 
 def consider(
@@ -130,7 +130,7 @@ def consider(
     training: Training,
     *,
     one_route: bool = False,
-) -> Comparison:
+) -> MeshSaving:
     """What the running mesh costs against a cheap challenger, over all profiled tuples; with
     `one_route` that is another order for all of them."""
     route_search = route_search_for(profile, training)
@@ -152,7 +152,7 @@ def better_mesh(
     *,
     one_route: bool = False,
 ) -> FoundMesh:
-    """The best mesh found from the running one; `comparison.pays` tells whether to switch."""
+    """The best mesh found from the running one; `saving.pays` tells whether to switch."""
     rng = np.random.default_rng((training.seed, profile.rows))
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
@@ -168,7 +168,7 @@ def better_mesh(
         method = f"{name_of(training.search)} warm-started from the running mesh"
         search = found_by(method, problem, solution)
     tree, routes = _cheapest(candidates, seen, overheads)
-    comparison = _compare(
+    saving = _compare(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
         costs_us(unseen, tree, routes, overheads),
     )
@@ -177,7 +177,7 @@ def better_mesh(
     )
     described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
     described = described.found(search)
-    return FoundMesh(leave_open(described, profile, training.tolerance), comparison)
+    return FoundMesh(leave_open(described, profile, training.tolerance), saving)
 
 
 def _cheapest(candidates: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:
@@ -220,7 +220,7 @@ def _merged(tree: Tree) -> Tree:
     return yes if yes == no else Split(tree.test, yes, no)
 
 
-def _compare(running: Floats, challenger: Floats) -> Comparison:
+def _compare(running: Floats, challenger: Floats) -> MeshSaving:
     saved = running - challenger
     error = float(saved.std(ddof=1)) / math.sqrt(len(saved)) if len(saved) > 1 else math.inf
-    return Comparison(float(running.mean()), float(saved.mean()), error, len(saved))
+    return MeshSaving(float(running.mean()), float(saved.mean()), error, len(saved))

@@ -27,8 +27,8 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import (
     LEAST_ROWS,
     Adaptation,
-    Comparison,
     FoundMesh,
+    MeshSaving,
     better_mesh,
     consider,
 )
@@ -98,14 +98,14 @@ class Look:
         found = better_mesh(
             self.mesh, self.profile, self.overheads, self.training, one_route=self.one_route
         )
-        if not found.comparison.pays(doubt, least_gain):
+        if not found.saving.pays(doubt, least_gain):
             return None
-        reason = _reason(self.changed, found.comparison, self.profile.rows)
+        reason = _reason(self.changed, found.saving, self.profile.rows)
         return replace(found, mesh=replace(found.mesh, why=reason))
 
     def switch(self, finding: FoundMesh, version: int, batch: int) -> Switch:
         """The record of going over to what was found."""
-        share = finding.comparison.share
+        share = finding.saving.share
         return Switch(version, batch, datetime.now(UTC), finding.mesh.why, share)
 
 
@@ -217,7 +217,7 @@ class Watch:
         return self._costs.cost_us(rates)
 
 
-def _reason(changed: str, found: Comparison, rows: int) -> str:
+def _reason(changed: str, found: MeshSaving, rows: int) -> str:
     cost = f"{found.running_us:.3g} -> {found.running_us - found.saving_us:.3g} µs a row"
     judged = f"on {found.rows} of {rows} profiled rows, kept back (± {found.error_us:.2g})"
     return f"{changed or 'a cheaper mesh was found'}: {cost} {judged}"

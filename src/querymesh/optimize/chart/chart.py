@@ -37,7 +37,7 @@ TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Dimension:
+class ChartDimension:
     """A figure that changes, and the values between which it does.
 
     A value beyond them counts as the nearer one.
@@ -62,10 +62,10 @@ class Region(NamedTuple):
     plan: int
 
 
-class Chart(Protocol):
+class PlanChart(Protocol):
     """What all charts can do. `costed` counts the points at which plans were costed."""
 
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[ChartDimension, ...]
     costed: int
 
     @property
@@ -96,7 +96,7 @@ def best_plans(costs: Floats) -> Ints:
     return np.asarray(np.argmax(costs <= least + np.abs(least) * TOLERANCE, axis=1), np.int64)
 
 
-def checked_point(dimensions: Sequence[Dimension], point: Sequence[float]) -> Floats:
+def checked_point(dimensions: Sequence[ChartDimension], point: Sequence[float]) -> Floats:
     """The point as an array; a coordinate that is missing or unknown is an error."""
     if len(point) != len(dimensions):
         names = ", ".join(dimension.name for dimension in dimensions)
@@ -117,7 +117,7 @@ def checked_count(what: str, count: int, least: int = 1) -> int:
     return int(count)
 
 
-def fidelity(chart: Chart, costing: Costing, points: Floats) -> float:
+def fidelity(chart: PlanChart, costing: Costing, points: Floats) -> float:
     """The share of points whose looked-up plan is a best one there (§ 5.1)."""
     costs = costing(points)
     chosen = np.take_along_axis(costs, chart.plans_at(points)[:, None], axis=1)
@@ -151,7 +151,7 @@ class ChartReader:
     best one for what was observed afterwards.
     """
 
-    def __init__(self, chart: Chart) -> None:
+    def __init__(self, chart: PlanChart) -> None:
         self.chart = chart
         self.rounds = self.moves = self.switches = self.outside = self.judged = self.hits = 0
         self._last: Region | None = None

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from querymesh.cost.plan_tree import left_deep_shape, shape_text
 from querymesh.explained import Drawn
 from querymesh.optimize.chart.candidates import Order
-from querymesh.optimize.chart.chart import Chart
+from querymesh.optimize.chart.chart import PlanChart
 from querymesh.optimize.chart.charting import MODELS, Charting
 from querymesh.optimize.chart.observed import Observed
 from querymesh.optimize.chart.plan_shape import (
@@ -244,7 +244,7 @@ class ChartPlanner(Drawn):
         }
 
     @property
-    def chart(self) -> Chart | None:
+    def chart(self) -> PlanChart | None:
         """The λ-λ chart; None before it is built, and where there is one order only."""
         return None if self.rounds is None else self.rounds.query.join_chart
 

@@ -30,8 +30,8 @@ from querymesh.arrays import Floats, Ints
 from querymesh.errors import OptionError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
+    ChartDimension,
     Costing,
-    Dimension,
     Region,
     best_plans,
     checked_count,
@@ -55,7 +55,7 @@ class AdaptiveChart:
 
     def __init__(
         self,
-        dimensions: Sequence[Dimension],
+        dimensions: Sequence[ChartDimension],
         costing: Costing,
         finest: int = 64,
         coarsest: int = 4,

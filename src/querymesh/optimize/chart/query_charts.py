@@ -41,7 +41,13 @@ from querymesh.optimize.chart.candidates import (
     stream_plans,
     whole_plan,
 )
-from querymesh.optimize.chart.chart import MOST_REGIONS, Chart, Dimension, best_plans, checked_count
+from querymesh.optimize.chart.chart import (
+    MOST_REGIONS,
+    ChartDimension,
+    PlanChart,
+    best_plans,
+    checked_count,
+)
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.left_deep import candidate_orders, spread_points
 from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS, regular_chart
@@ -111,18 +117,18 @@ class ChartedQuery:
         return candidate_orders(self.shape, lambda order: self._join_costs((order,), points)[:, 0])
 
     @cached_property
-    def stream_charts(self) -> dict[str, Chart]:
+    def stream_charts(self) -> dict[str, PlanChart]:
         """The sel-λ chart of each stream that has two plans."""
         several = [each for each in self.shape.streams if len(stream_plans(self.shape, each)) > 1]
         return {stream: self._stream_chart(stream) for stream in several}
 
     @cached_property
-    def join_chart(self) -> Chart | None:
+    def join_chart(self) -> PlanChart | None:
         """The λ-λ chart, if there is an order to choose."""
         if len(self.orders) == 1:
             return None
         dimensions = [
-            Dimension(f"rate of {stream} at the joins", *self._input_range(stream))
+            ChartDimension(f"rate of {stream} at the joins", *self._input_range(stream))
             for stream in self.shape.streams
         ]
         return self._chart(dimensions, lambda points: self._join_costs(self.orders, points))
@@ -158,7 +164,7 @@ class ChartedQuery:
         return ChosenPlan(order, tuple(of_streams))
 
     def plan(self, chosen: ChosenPlan) -> PlanTree:
-        """The plan tree of a choice."""
+        """The plan tree of a chosen order of joins and of each stream."""
         return whole_plan(
             self.shape, chosen.order, dict(zip(self.shape.streams, chosen.streams, strict=True))
         )
@@ -182,14 +188,16 @@ class ChartedQuery:
         utils = [np.atleast_1d(utility(self.model(plan, known), self.weights)) for plan in plans]
         return np.stack(np.broadcast_arrays(*utils), axis=1)
 
-    def _stream_chart(self, stream: str) -> Chart:
+    def _stream_chart(self, stream: str) -> PlanChart:
         dimensions = [
-            Dimension(f"selectivity of {stream}", *self._selectivities(stream)),
-            Dimension(f"arrival rate of {stream}", *self.rates[stream]),
+            ChartDimension(f"selectivity of {stream}", *self._selectivities(stream)),
+            ChartDimension(f"arrival rate of {stream}", *self.rates[stream]),
         ]
         return self._chart(dimensions, lambda points: self.stream_costs(stream, *points.T))
 
-    def _chart(self, dimensions: list[Dimension], costing: Callable[[Floats], Floats]) -> Chart:
+    def _chart(
+        self, dimensions: list[ChartDimension], costing: Callable[[Floats], Floats]
+    ) -> PlanChart:
         if self.adaptive:
             return AdaptiveChart(dimensions, costing, self.k, most_regions=self.most_regions)
         return regular_chart(dimensions, costing, self.k, self.most_regions)

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Bytes, Floats, Ints
 from querymesh.errors import QueryMeshError
 from querymesh.optimize.chart.chart import (
     MOST_REGIONS,
+    ChartDimension,
     Costing,
-    Dimension,
     Region,
     best_plans,
     checked_count,
@@ -42,7 +42,7 @@ _BYTES_OF_A_VISITED_REGION = 256
 class _Regular:
     """k equal partitions of each dimension (Algorithm 1)."""
 
-    def __init__(self, dimensions: Sequence[Dimension], k: int, costing: Costing) -> None:
+    def __init__(self, dimensions: Sequence[ChartDimension], k: int, costing: Costing) -> None:
         if not dimensions:
             raise QueryMeshError("a chart needs at least one dimension")
         self.dimensions = tuple(dimensions)
@@ -76,7 +76,7 @@ class _Regular:
 class DenseChart(_Regular):
     """A regular chart, all of whose regions are worked out and held."""
 
-    def __init__(self, dimensions: Sequence[Dimension], k: int, costing: Costing) -> None:
+    def __init__(self, dimensions: Sequence[ChartDimension], k: int, costing: Costing) -> None:
         super().__init__(dimensions, k, costing)
         shape = (k,) * len(self.dimensions)
         portions = [
@@ -110,7 +110,7 @@ class SparseChart(_Regular):
     """A regular chart that holds the regions visited, at most so many."""
 
     def __init__(
-        self, dimensions: Sequence[Dimension], k: int, costing: Costing, most_regions: int
+        self, dimensions: Sequence[ChartDimension], k: int, costing: Costing, most_regions: int
     ) -> None:
         super().__init__(dimensions, k, costing)
         self._most_regions = most_regions
@@ -152,14 +152,15 @@ class SparseChart(_Regular):
 
 
 def regular_chart(
-    dimensions: Sequence[Dimension],
+    dimensions: Sequence[ChartDimension],
     costing: Costing,
     k: int = DEFAULT_PARTITIONS,
     most_regions: int = MOST_REGIONS,
 ) -> DenseChart | SparseChart:
     """A chart of k partitions a dimension, dense if it has at most `most_regions` regions.
 
-    >>> chart = regular_chart([Dimension("sel", 0, 1)], lambda at: np.hstack((at, 1 - at)), k=4)
+    >>> share = ChartDimension("sel", 0, 1)
+    >>> chart = regular_chart([share], lambda at: np.hstack((at, 1 - at)), k=4)
     >>> chart.look_up([0.6])
     Region(key=(2,), plan=1)
     """
@@ -174,7 +175,7 @@ def _portions(count: int) -> list[Ints]:
     return [np.arange(at, min(at + _TOGETHER, count)) for at in range(0, count, _TOGETHER)]
 
 
-def _narrow(plans: Ints) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | Ints:
+def _narrow(plans: Ints) -> Bytes | npt.NDArray[np.uint16] | Ints:
     """Plans' numbers in a byte or two, if they fit; concatenating widens where some do not."""
     top = int(plans.max())
     if top < 1 << 8:

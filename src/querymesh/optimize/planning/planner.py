@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from querymesh.arrays import Ints
 
 Orders = Mapping[str, tuple[str, ...]]
 """By the stream that a tuple arrives on, the relations it probes."""
@@ -88,7 +87,7 @@ class Round:
     met: Mapping[tuple[str, str], PairStats]
     stored: Mapping[str, int]
     results: int = 0
-    keys: Mapping[tuple[str, int], npt.NDArray[np.int64]] = field(default_factory=dict)
+    keys: Mapping[tuple[str, int], Ints] = field(default_factory=dict)
     storing_seconds: float = 0.0
     conditions: Mapping[tuple[str, int], ConditionStats] = field(default_factory=dict)
 

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Bools, Floats, Ints
 from querymesh.errors import TrainingError
 from querymesh.mesh.route import written_route
 from querymesh.optimize.routes.subset import After, Subset
@@ -90,10 +89,10 @@ def cheapest_order(
 
 
 _Level = tuple[
-    npt.NDArray[np.int64],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.bool_] | None,
+    Ints,
+    Ints,
+    Ints,
+    Bools | None,
 ]
 
 

@@ -172,7 +172,7 @@ class Problem:
         return solution if solution.cost_us < limit_us else None
 
     def solve(self, groups: Partition) -> Solution:
-        """The mesh of a partition."""
+        """The mesh of a partition: a classifier of its groups, the best route of each, the cost."""
         self._look_at(groups)
         assignment = [0] * self.training.size
         for group in groups:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.arrays import Array
 from querymesh.query.functions.comparison import is_nan
 from querymesh.query.functions.spec import (
     Datum,
@@ -75,9 +75,9 @@ def remainder(a: Datum, b: Datum) -> Datum:
     return pa.array(values, mask=either_null.to_numpy(zero_copy_only=False))
 
 
-def _numbers(array: pa.Array) -> npt.NDArray[Any]:
+def _numbers(array: pa.Array) -> Array:
     """The values as numpy has them; what stands for a NULL does not matter."""
-    values: npt.NDArray[Any] = array.fill_null(1).to_numpy(zero_copy_only=False)
+    values: Array = array.fill_null(1).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -54,7 +54,7 @@ def cast(datum: Datum, target: str) -> Datum:
 
 
 def spark_cast(operand: str, target: str) -> str:
-    """The same for Spark."""
+    """The same cast as Spark SQL."""
     if target == "int":
         return f"CAST(try_cast({operand} AS INT) AS BIGINT)"
     return f"try_cast({operand} AS {target.upper()})"

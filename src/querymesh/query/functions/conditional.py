@@ -30,7 +30,7 @@ def coalesce(*args: Datum) -> Datum:
 
 
 def spark_case(*args: str) -> str:
-    """The same for Spark."""
+    """The same CASE as Spark SQL."""
     pairs = zip(args[0::2], args[1::2], strict=False)
     arms = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
     otherwise = f" ELSE {args[-1]}" if len(args) % 2 else ""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Bools
 from querymesh.errors import PredicateError, QueryError
 from querymesh.query.predicate.failing_rows import Raised, failure_text, results_by_halves
 from querymesh.query.predicate.result_array import as_array
@@ -69,9 +69,7 @@ class Predicate:
             ) from error
         return self._checked(result, n)
 
-    def apply_dropping(
-        self, args: Sequence[pa.Array], n: int
-    ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    def apply_dropping(self, args: Sequence[pa.Array], n: int) -> tuple[pa.Array, Bools]:
         """Like `apply`, but rows on which the function raises are NULL; also which these are."""
         pieces: list[pa.Array] = []
         failed = np.zeros(n, dtype=bool)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from querymesh.optimize.chart.chart import Chart, Dimension
+from querymesh.arrays import Floats, Ints
+from querymesh.optimize.chart.chart import ChartDimension, PlanChart
 
 _LOOKED_AT = 9
 """Places in each dimension at which a chart is looked at to find out where plans differ."""
@@ -23,11 +23,11 @@ class Slice:
     which all slices that were cut are like this one.
     """
 
-    across: Dimension
-    up: Dimension
+    across: ChartDimension
+    up: ChartDimension
     axes: tuple[int, int]
     held: tuple[float, ...]
-    plans: npt.NDArray[np.int64]
+    plans: Ints
     has_point: bool
     same: str = ""
 
@@ -39,13 +39,13 @@ class Slice:
         )
 
 
-def _part(dimension: Dimension, value: float) -> float:
+def _part(dimension: ChartDimension, value: float) -> float:
     part = (value - dimension.low) / (dimension.high - dimension.low)
     return float(min(max(part, 0.0), 1.0))
 
 
 def slices_of(
-    chart: Chart, point: Sequence[float], columns: int, rows: int, most: int = 3
+    chart: PlanChart, point: Sequence[float], columns: int, rows: int, most: int = 3
 ) -> list[Slice]:
     """A chart in slices: all of it, if it has two dimensions.
 
@@ -81,7 +81,7 @@ def slices_of(
     return drawn
 
 
-def _changes(chart: Chart, held: tuple[float, ...], axis: int) -> int:
+def _changes(chart: PlanChart, held: tuple[float, ...], axis: int) -> int:
     """How often the plan changes along a dimension, on lines around the point."""
     dimensions = chart.dimensions
     rng = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def _changes(chart: Chart, held: tuple[float, ...], axis: int) -> int:
 
 
 def _slice(
-    chart: Chart,
+    chart: PlanChart,
     axes: tuple[int, int],
     held: tuple[float, ...],
     columns: int,
@@ -112,12 +112,12 @@ def _slice(
     return Slice(across, up, axes, held, plans, has_point)
 
 
-def _middles(dimension: Dimension, count: int) -> npt.NDArray[np.float64]:
+def _middles(dimension: ChartDimension, count: int) -> Floats:
     size = dimension.high - dimension.low
     return np.asarray(dimension.low + (np.arange(count) + 0.5) / count * size, np.float64)
 
 
-def plan_shares(chart: Chart, count: int = 4096) -> dict[int, float]:
+def plan_shares(chart: PlanChart, count: int = 4096) -> dict[int, float]:
     """About which share of a chart each plan has, the largest first."""
     rng = np.random.default_rng(0)
     low = np.array([each.low for each in chart.dimensions])

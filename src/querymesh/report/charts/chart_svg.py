@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from typing import NamedTuple
 
-from querymesh.optimize.chart.chart import Chart
+from querymesh.optimize.chart.chart import PlanChart
 from querymesh.report.charts.chart_slices import Slice, plan_shares, slices_of
 from querymesh.report.text.chart_text import held_text
 from querymesh.report.text.figures import percent
@@ -33,7 +33,7 @@ class Visit(NamedTuple):
 
 
 def regions_svg(
-    chart: Chart,
+    chart: PlanChart,
     point: Sequence[float],
     path: Sequence[Visit],
     named: Callable[[int], str],

@@ -11,7 +11,7 @@ from querymesh.runtime.run import Run
 
 
 def write_run_page(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write the page."""
+    """Write the page of a run to a file."""
     if (plan_loop := run.plan_loop) is not None:
         plan_loop.explain(html=path)
     elif isinstance(run.mesh, JoinMesh):

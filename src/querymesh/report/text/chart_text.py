@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import indent
 
-from querymesh.optimize.chart.chart import Chart
+from querymesh.optimize.chart.chart import PlanChart
 from querymesh.optimize.chart.chart_planner import ChartPlanner, PathPoint
 from querymesh.optimize.chart.regular import SparseChart
 from querymesh.report.charts.chart_slices import Slice, plan_shares, slices_of
@@ -137,7 +137,7 @@ def stream_point(planner: ChartPlanner, stream: str) -> tuple[float, float]:
     return planner.selectivities[stream], planner.rates[stream]
 
 
-def size_text(chart: Chart) -> str:
+def size_text(chart: PlanChart) -> str:
     """How large a chart is, and what became of it if it is too large."""
     text = (
         f"{counted(chart.regions, 'region')}, {counted(chart.held, 'region')} held in "
@@ -150,7 +150,7 @@ def size_text(chart: Chart) -> str:
     return text
 
 
-def held_text(each: Slice, chart: Chart) -> str:
+def held_text(each: Slice, chart: PlanChart) -> str:
     """Where a slice lies in the dimensions that it does not show."""
     rest = [axis for axis in range(len(chart.dimensions)) if axis not in each.axes]
     if not rest:

@@ -40,7 +40,7 @@ class ProbeCounts:
     found: float = 0.0
 
     def add(self, asked: float, found: float) -> None:
-        """Count some more."""
+        """Add copies that probed, and what they found."""
         self.asked += asked
         self.found += found
 

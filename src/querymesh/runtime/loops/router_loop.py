@@ -22,7 +22,7 @@ from querymesh.fabric.routers.merge_routers import beginning
 from querymesh.runtime.channel import Channel, RouterStates
 from querymesh.runtime.loop import Loop
 from querymesh.runtime.loops.background import Background
-from querymesh.runtime.task_report import RouterState, TaskReport
+from querymesh.runtime.task_report import RouterSnapshot, TaskReport
 
 log = logging.getLogger("querymesh")
 
@@ -50,7 +50,7 @@ class RouterLoop(Loop):
         self._operators = operators
         self._fresh = fresh
         self._channel = channel
-        self._states: dict[str, RouterState] = {}
+        self._states: dict[str, RouterSnapshot] = {}
         self._lock = threading.Lock()
         self._number = 0
         self._problems: list[str] = []

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Array
 from querymesh.fabric.join.arrivals import microseconds
 from querymesh.fabric.join.probe import is_exact
 from querymesh.index.store.bit_index import BitIndex
@@ -60,10 +60,10 @@ class BlockLayout:
 
     def content(
         self, partition: Partition
-    ) -> tuple[pa.RecordBatch, dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    ) -> tuple[pa.RecordBatch, dict[str, Array], dict[str, Any]]:
         """Rows, arrays and notes of a block, its rows in the order they have."""
         meta: dict[str, Any] = {"first": partition.first, "last": partition.last}
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, Array] = {}
         if (cells := partition.cells) is not None:
             meta["cells"] = cells.configuration.to_json()
             arrays[_OFFSETS] = cells.offsets
@@ -119,18 +119,18 @@ class BlockLayout:
             ),
         )
 
-    def _order_names(self, arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    def _order_names(self, arrays: Mapping[str, Array]) -> list[str]:
         stored = [int(name.removeprefix("order")) for name in arrays if name.startswith("order")]
         return [f"order{position}" for position in sorted(stored)]
 
-    def _codes(self, rows: pa.RecordBatch, position: int) -> npt.NDArray[Any]:
+    def _codes(self, rows: pa.RecordBatch, position: int) -> Array:
         values = rows.column(self._keys[position])
         wanted = self._dtypes[position]
         return equality_codes(values if values.type == wanted else values.cast(wanted)).codes
 
 
-def _cells(configuration: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> BitIndex:
-    def numbered(prefix: str) -> dict[int, npt.NDArray[Any]]:
+def _cells(configuration: Mapping[str, Any], arrays: Mapping[str, Array]) -> BitIndex:
+    def numbered(prefix: str) -> dict[int, Array]:
         return {
             int(name.removeprefix(prefix)): array
             for name, array in arrays.items()

@@ -27,13 +27,11 @@ from time import monotonic
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Array
 from querymesh.runtime.state.record import broken, to_json
 from querymesh.storage import Storage
-
-Array = npt.NDArray[Any]
 
 _MAGIC = b"QMBLOCK1"
 _END = struct.Struct("<QI8s")
@@ -66,7 +64,7 @@ class BlockEntry:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block as it is used."""
+    """What a block file holds: stored rows, arrays of their indices, and what describes them."""
 
     rows: pa.RecordBatch
     arrays: Mapping[str, Array]

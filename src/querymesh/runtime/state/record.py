@@ -64,7 +64,7 @@ def read_record(storage: Storage, path: str, kind: str, stamps: Mapping[str, Any
 
 
 def seal(content: Mapping[str, Any]) -> bytes:
-    """The bytes of a record."""
+    """The bytes of a record: its content with a checksum before it."""
     body = to_json(content)
     return _HEAD.format(zlib.crc32(body)).encode() + body + _TAIL
 

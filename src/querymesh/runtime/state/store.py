@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Array
 from querymesh.runtime.state.files import Block, BlockEntry, forget, map_block, write_block
 from querymesh.runtime.state.ownership import fingerprint_of
 from querymesh.runtime.state.tidy import BLOCKS, tidy
@@ -92,7 +92,7 @@ class ShardState:
         self,
         stream: str,
         rows: pa.RecordBatch,
-        arrays: Mapping[str, npt.NDArray[Any]],
+        arrays: Mapping[str, Array],
         meta: Mapping[str, Any],
     ) -> BlockEntry:
         """Write a block. It belongs to the state when a commit lists it."""

@@ -57,7 +57,7 @@ class Manifest:
     extra: Mapping[str, Any]
 
     def files(self) -> set[str]:
-        """The names of its blocks."""
+        """The names of the block files of all streams."""
         return {entry.file for entries in self.streams.values() for entry in entries}
 
 
@@ -71,7 +71,7 @@ class Versions:
     shards: int
 
     def folder(self, shard: int) -> str:
-        """The folder of a shard."""
+        """The folder of a shard, beneath that of the query."""
         return f"{self.query_id}/shard-{shard:04d}"
 
     def clock_path(self, batch: int) -> str:

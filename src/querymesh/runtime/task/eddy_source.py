@@ -22,7 +22,7 @@ from querymesh.query.model import BoundQuery
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.router_source import TaskStart
-from querymesh.runtime.task_report import RouterState, ViewReport
+from querymesh.runtime.task_report import RouterSnapshot, ViewReport
 from querymesh.runtime.worker_cache import WorkerCache
 
 _NO_BATCH = -1
@@ -77,7 +77,7 @@ class EddySource:
         shard, batch = self.shard(place), _number(place)
         _last.put((self.name, shard), _Last(batch, router))
         try:
-            report.routers[shard] = RouterState(batch, router.to_json())
+            report.routers[shard] = RouterSnapshot(batch, router.to_json())
         except Exception as problem:
             report.problems.append(f"what a router learned cannot be handed on ({problem!r})")
 

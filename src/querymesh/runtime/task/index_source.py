@@ -71,7 +71,7 @@ class IndexPlans:
         return {**self.common, **self.shards.get(str(shard), {})}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The plans as plain data, for JSON."""
         return {
             "common": {alias: plan.to_json() for alias, plan in self.common.items()},
             "shards": {

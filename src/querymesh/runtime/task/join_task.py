@@ -127,7 +127,7 @@ class JoinTask:
             merge_clocks, storing.checkpoint,
         ) as state:  # fmt: skip
             clock = Clock.merged([state.clock])
-            report.idle = clock.turn(list(self.join.times), storing.delay_us, storing.idle_us)
+            report.idle = clock.turn(list(self.join.times), storing.watermark_us, storing.idle_us)
             report.horizon_us = clock.horizon if clock.horizon != NEVER else None
             steps.counted = counted_streams(self.join, state.extra.get("counted", {}))
             files = ShardFiles(self.name, storing, self.join, state)

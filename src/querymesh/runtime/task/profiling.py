@@ -110,7 +110,7 @@ class ViewProfiling:
     profiling: Profiling
 
     def see(self, arrivals: Arrivals) -> None:
-        """Profile some arrivals."""
+        """Profile as many of these arrivals as the driver asked for."""
 
         def profile(chosen: Ints) -> tuple[Profile, int]:
             mask = np.zeros(len(arrivals), dtype=bool)

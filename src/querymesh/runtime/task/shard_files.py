@@ -28,7 +28,7 @@ class Storing:
 
     folder: str
     checkpoint: str | None
-    delay_us: int
+    watermark_us: int
     idle_us: int
 
 

@@ -20,7 +20,7 @@ from querymesh.optimize.train.training import Training
 from querymesh.query.join import JoinQuery
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_sample import STRETCH, stretch_of_time
-from querymesh.spark.joins.source_waiting import SourceWatch, watch_sources
+from querymesh.spark.joins.source_waiting import SparkSourceWatch, watch_sources
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
 from querymesh.stats.profile import Profile
@@ -77,7 +77,7 @@ class JoinData:
             for alias, each in given.items()
         }
 
-    def watch_sources(self) -> SourceWatch | None:
+    def watch_sources(self) -> SparkSourceWatch | None:
         """What tells how many rows wait at the sources of the streams."""
         given = {alias: self.data[alias] for alias in self.join.aliases}
         return watch_sources({a: each for a, each in given.items() if isinstance(each, DataFrame)})

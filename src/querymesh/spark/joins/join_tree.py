@@ -59,15 +59,15 @@ _SPARE_S = 0.001
 
 
 def join_tree(
-    join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, delay: str
+    join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, watermark: str
 ) -> DataFrame:
     """The join's result, with the schema `querymesh.run` gives it; streaming if its inputs are.
 
-    `frames` are by alias. Rows more than `delay` behind the newest are late, and Spark drops them.
+    `frames` are by alias. Rows more than `watermark` behind the newest are late: Spark drops them.
     A static table is not part of the shape: it is broadcast to the lowest node that it is linked
     to, and keeps no state. Aggregates of the query are left to the caller.
     """
-    return _JoinTree(join, frames, shape, delay).result()
+    return _JoinTree(join, frames, shape, watermark).result()
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class _Node:
 
 
 class _JoinTree:
-    """One tree being built."""
+    """The tree of joins while it is built, node by node."""
 
     def __init__(
-        self, join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, delay: str
+        self, join: JoinQuery, frames: Mapping[str, DataFrame], shape: JoinShape, watermark: str
     ) -> None:
         self.join, self.frames, self.shape = join, frames, shape
         # A row is late to Spark from the watermark on, to us below it.
-        self.delay_ms = -(-microseconds_of(delay, "delay") // 1000) + 1
+        self.watermark_ms = -(-microseconds_of(watermark, "watermark") // 1000) + 1
         self.numbers = {r.alias: n for n, r in enumerate((*join.streams, *join.statics))}
         self.residual = _residual(join)
         self.waiting = [relation.alias for relation in join.statics]
@@ -150,7 +150,7 @@ class _JoinTree:
             }
         )
         if self.streaming:
-            frame = frame.withWatermark(f"{prefix}_event", f"{self.delay_ms} milliseconds")
+            frame = frame.withWatermark(f"{prefix}_event", f"{self.watermark_ms} milliseconds")
         keys = {k.number: self._key(k, alias) for k in self.join.keys_of(alias)}
         node = _Node(frame, frozenset({alias}), keys, prefix, window.size)
         return self._trimmed(node)

@@ -33,7 +33,7 @@ KAFKA = "Kafka"
 """How the description of a source begins whose offsets count rows."""
 
 
-class SourceWatch:
+class SparkSourceWatch:
     """Asks a running query what waits at each stream's sources.
 
     `reads` has the places of each stream's sources among those of the query; a source that two
@@ -72,10 +72,10 @@ class SourceWatch:
         return progress
 
 
-def watch_sources(streams: Mapping[str, DataFrame]) -> SourceWatch | None:
+def watch_sources(streams: Mapping[str, DataFrame]) -> SparkSourceWatch | None:
     """A watch over the sources of streams that one query reads in this order."""
     first = next(iter(streams.values()), None)
-    return None if first is None else SourceWatch(first.sparkSession, source_places(streams))
+    return None if first is None else SparkSourceWatch(first.sparkSession, source_places(streams))
 
 
 def source_places(frames: Mapping[str, DataFrame]) -> dict[str, tuple[int, ...]]:

@@ -37,7 +37,7 @@ def claim_state(join: JoinQuery, options: RunOptions, cube: Hypercube) -> tuple[
     stored = claim(folder, description, adopt=adopt, checkpoint=options.checkpoint)
     shares = tuple(json.loads(stored["shares"]))
     cube = Hypercube(cube.dimensions, shares, int(stored["shards"]))
-    return Storing(folder, options.checkpoint, options.delay_us, options.idle_us), cube
+    return Storing(folder, options.checkpoint, options.watermark_us, options.idle_us), cube
 
 
 def _spaced_once(sql: str) -> str:

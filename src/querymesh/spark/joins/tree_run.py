@@ -50,7 +50,7 @@ def run_tree(job: Job, data: Mapping[str, Data], options: RunOptions) -> DataFra
     assert planner.chosen is not None
     shape = without(join_shape(planner.chosen.tree), {relation.alias for relation in join.statics})
     assert shape is not None
-    out = join_tree(join, frames, shape, f"{options.delay_us} microseconds")
+    out = join_tree(join, frames, shape, f"{options.watermark_us} microseconds")
     written = job.written()
     views = {alias: View(alias, view, written[alias]) for alias, view in join.views.items()}
     run = Run(join.query, policy.name, "native", views)

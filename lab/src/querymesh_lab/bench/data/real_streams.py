@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
+from querymesh.arrays import Bools
 from querymesh_lab.bench.data.intel_lab import complete_readings, mote_places
 
 PAIRS = {
@@ -72,7 +72,7 @@ def quarters(readings: pa.Table) -> dict[str, pa.Table]:
     }
 
 
-def _stream(table: pa.Table, chosen: npt.NDArray[np.bool_]) -> pa.Table:
+def _stream(table: pa.Table, chosen: Bools) -> pa.Table:
     """The rows that are `chosen`, with an `id` that counts them."""
     part = table.filter(pa.array(chosen)).drop_columns(["east", "north"])
     return part.add_column(0, "id", pa.array(np.arange(part.num_rows)))

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 import querymesh as qm
@@ -68,14 +67,14 @@ def _readings(classes: Ints, passes: Bools, rng: np.random.Generator) -> Classed
     return ClassedRows(pa.table(columns), classes, passes)
 
 
-def mixed_bit(codes: Ints) -> npt.NDArray[np.bool_]:
+def mixed_bit(codes: Ints) -> Bools:
     """One bit of each code after mixing: a fair coin, of which a range of codes knows nothing."""
     # Another multiplier than `classify.partitions` hashes by, or CBR could read the verdict off.
     spread = codes.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
     return (spread >> np.uint64(63)).astype(bool)
 
 
-def holds(codes: pa.Array) -> npt.NDArray[np.bool_]:
+def holds(codes: pa.Array) -> Bools:
     """Which values pass the condition."""
     return mixed_bit(np.asarray(codes))
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.parse.query import query
 from querymesh_lab.bench.data.intel_lab import mote_places
@@ -75,5 +76,5 @@ def located(folder: Path, rows: int) -> pa.Table:
     })  # fmt: skip
 
 
-def _cells(values: npt.ArrayLike | pa.Array, step: float) -> npt.NDArray[np.int64]:
+def _cells(values: npt.ArrayLike | pa.Array, step: float) -> Ints:
     return np.floor(np.asarray(values) / step).astype(np.int64)

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from querymesh.arrays import Floats, Ints
 
 STREAMS = "abcd"
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")
@@ -90,7 +91,7 @@ class Fluctuation:
             for order, (first, second, _) in places.items()
         }
 
-    def _sizes(self, phase: int) -> npt.NDArray[np.float64]:
+    def _sizes(self, phase: int) -> Floats:
         """The domain size of the attribute that two streams share, as a matrix."""
         sizes = np.ones((len(STREAMS), len(STREAMS)))
         for pair in PAIRS:
@@ -156,7 +157,7 @@ def search(
 
 
 def _dealt(rng: np.random.Generator) -> Phase:
-    dealt: npt.NDArray[np.int64] = rng.permutation(len(PAIRS))
+    dealt: Ints = rng.permutation(len(PAIRS))
     return tuple(dealt.tolist())
 
 

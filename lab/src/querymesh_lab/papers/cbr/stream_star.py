@@ -23,10 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Array, Ints
 from querymesh.errors import QueryMeshError
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
@@ -82,7 +81,7 @@ class StreamStar:
         rng = np.random.default_rng((seed, 1))
         known = np.array(self.selectivity)
         kind = rng.integers(0, len(known), rows)
-        columns: dict[str, npt.NDArray[np.generic]] = {CLASSIFIER: kind}
+        columns: dict[str, Array] = {CLASSIFIER: kind}
         for number in range(self.joins):
             passes = rng.random(rows) < known[kind, number]
             key = rng.integers(0, self.dimension_rows, rows)

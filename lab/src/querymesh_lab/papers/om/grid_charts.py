@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.optimize.chart.chart import Chart, Costing, Dimension, fidelity
+from querymesh.optimize.chart.chart import ChartDimension, Costing, PlanChart, fidelity
 from querymesh.optimize.chart.grid import AdaptiveChart
 from querymesh.optimize.chart.regular import DenseChart
 from querymesh_lab.bench.case import Bench
@@ -50,7 +50,7 @@ def measure(bench: Bench) -> list[MeasuredChart]:
         points = low + places * (np.array([each.high for each in dimensions]) - low)
         name = {1: "Q1", 3: "Q2"}.get(streams, f"join of {streams}")
         for k in asked:
-            charts: dict[str, Callable[[], Chart]] = {
+            charts: dict[str, Callable[[], PlanChart]] = {
                 REGULAR: lambda: DenseChart(dimensions, k, costing),  # noqa: B023
                 ADAPTIVE: lambda: AdaptiveChart(dimensions, costing, k, most_regions=1 << 22),  # noqa: B023
             }
@@ -59,7 +59,7 @@ def measure(bench: Bench) -> list[MeasuredChart]:
     return found
 
 
-def _asked(streams: int) -> tuple[tuple[Dimension, ...], Costing]:
+def _asked(streams: int) -> tuple[tuple[ChartDimension, ...], Costing]:
     """The dimensions of a query's chart and its costs; rates as URND has them."""
     if streams == 1:
         single = q1(urnd((SINGLE,), 50))
@@ -71,7 +71,7 @@ def _asked(streams: int) -> tuple[tuple[Dimension, ...], Costing]:
 
 
 def _drawn(
-    query: str, kind: str, k: int, chart: Chart, costing: Costing, points: Floats
+    query: str, kind: str, k: int, chart: PlanChart, costing: Costing, points: Floats
 ) -> MeasuredChart:  # fmt: skip
     right = 100 * fidelity(chart, costing, points)
     return MeasuredChart(query, kind, k, right, chart.regions, chart.memory_bytes, chart.costed)

@@ -31,7 +31,7 @@ from querymesh.optimize.chart.candidates import (
     StreamSelection,
     join_plan,
 )
-from querymesh.optimize.chart.chart import TOLERANCE, Chart, best_plans
+from querymesh.optimize.chart.chart import TOLERANCE, PlanChart, best_plans
 from querymesh.optimize.chart.query_charts import ChartedQuery, ChosenPlan
 from querymesh.optimize.chart.regular import DEFAULT_PARTITIONS
 from querymesh.optimize.chart.scheduling import QueryRounds
@@ -99,7 +99,7 @@ class RoundsFollowed:
     costs: Floats
     estimated: Floats
     shown: Floats
-    chart: Chart | None
+    chart: PlanChart | None
     costing: Callable[[Floats], Floats]
 
     @cached_property

@@ -27,10 +27,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh_lab.papers.qm.ten_way import (
@@ -101,7 +100,7 @@ class TenStreams:
             columns[f"a{hint + 1}"] = self._values(partition == hint % PARTITIONS, rng)
         return pa.table(columns)
 
-    def _values(self, shifted: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:
+    def _values(self, shifted: Bools, rng: np.random.Generator) -> Ints:
         value = draw(self.distribution, len(shifted), rng) + np.where(shifted, self.shift, 0)
         return value % UNIFORM_VALUES if self.distribution == "uniform" else value
 
