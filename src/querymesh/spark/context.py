@@ -184,6 +184,8 @@ def has_python_filter(frame: DataFrame) -> bool:
         "Filter" in line and "#" in line and "querymesh(" in line
         for line in str(conditions).splitlines()
     )
+
+
 @dataclass(frozen=True)
 class _MetBroadcast:
     """A broadcast variable by its JVM object, which is all that PySpark asks of one it meets."""

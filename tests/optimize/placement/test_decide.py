@@ -206,7 +206,7 @@ def test_a_mesh_is_not_worth_columns_that_are_dear_to_send():
 
 def test_policy_single_trains_no_mesh():
     costs = costs_of([CATALYST] * 3, [3.0, 4.0, 3.0], [0, 0, 0])
-    assert decided(kinds(), costs, policy="single").mesh.is_single
+    assert decided(kinds(), costs, one_route=True).mesh.is_single
 
 
 CASES = st.one_of(placed_cases(most_rows=60), cases_with_kinds())

@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,8 @@ FIRST_ROWS = 24
 if there are more rows to come."""
 
 
-@dataclass(frozen=True)
-class BoundedProfile:
-    """A profile, and what it took: `calls` are rows on which users' functions were called."""
-
-    profile: Profile
-    calls: int
+Budget = Callable[[float], float]
+"""From the seconds that the functions take for a row to those that may be spent on all rows."""
 
 
 def profile_within(
@@ -38,28 +34,43 @@ def profile_within(
     sample: pa.Table,
     tables: Mapping[str, LookupTable],
     on_error: str,
-    budget_s: float,
-) -> BoundedProfile:
+    budget_s: Budget,
+) -> Profile:
     """The profile of as many rows of the sample as the budget pays for, the first few at least."""
-    users = [
+    users = called_by_users(bound)
+    if not users or sample.num_rows <= FIRST_ROWS:
+        return profile_counted(bound, sample, tables, on_error)[0]
+    first, _ = profile_counted(bound, sample.slice(0, FIRST_ROWS), tables, on_error)
+    row_s = float(np.maximum(first.drop_us, first.pass_us)[users].sum()) / 1e6
+    allowed_s = budget_s(row_s) - row_s * FIRST_ROWS
+    more = int(max(allowed_s, 0.0) / row_s) if row_s > 0 else sample.num_rows
+    more = min(more, sample.num_rows - FIRST_ROWS)
+    if more < FIRST_ROWS:
+        return first
+    return followed_by(first, bound, sample.slice(FIRST_ROWS, more), tables, on_error)
+
+
+def followed_by(
+    profile: Profile,
+    bound: BoundQuery,
+    sample: pa.Table,
+    tables: Mapping[str, LookupTable],
+    on_error: str,
+) -> Profile:
+    """A profile with further rows, whose costs it takes on: the first calls of a function may have
+    loaded a model."""
+    rest, _ = profile_counted(bound, sample, tables, on_error)
+    return replace(
+        rest,
+        sample=pa.concat_tables([profile.sample, rest.sample]),
+        outcomes=np.vstack([profile.outcomes, rest.outcomes]),
+    )
+
+
+def called_by_users(bound: BoundQuery) -> list[int]:
+    """The places of the operators that call users' functions."""
+    return [
         operator.index - 1
         for operator in bound.operators
         if isinstance(operator, Filter) and user_calls_of(operator.expr)
     ]
-    if not users or sample.num_rows <= FIRST_ROWS:
-        profile, _ = profile_counted(bound, sample, tables, on_error)
-        return BoundedProfile(profile, profile.rows * len(users))
-    first, _ = profile_counted(bound, sample.slice(0, FIRST_ROWS), tables, on_error)
-    row_s = float(np.maximum(first.drop_us, first.pass_us)[users].sum()) / 1e6
-    spent_s = row_s * FIRST_ROWS
-    more = int(max(budget_s - spent_s, 0.0) / row_s) if row_s > 0 else sample.num_rows
-    more = min(more, sample.num_rows - FIRST_ROWS)
-    if more < FIRST_ROWS:
-        return BoundedProfile(first, first.rows * len(users))
-    rest, _ = profile_counted(bound, sample.slice(FIRST_ROWS, more), tables, on_error)
-    together = replace(
-        rest,
-        sample=sample.slice(0, FIRST_ROWS + more),
-        outcomes=np.vstack([first.outcomes, rest.outcomes]),
-    )
-    return BoundedProfile(together, together.rows * len(users))

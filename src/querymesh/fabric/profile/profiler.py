@@ -198,9 +198,7 @@ def _us_a_row(seconds: float, ruster: Ruster) -> float:
     return 1e6 * seconds / max(len(ruster), 1)
 
 
-def _timed(
-    module: Module, before: Survivors, *, once: bool = False
-) -> tuple[Survivors, float]:
+def _timed(module: Module, before: Survivors, *, once: bool = False) -> tuple[Survivors, float]:
     """What an operator leaves, and the least time it took for the rows it was asked about.
 
     `once` is for functions whose calls may cost money: no warming up, no second time.

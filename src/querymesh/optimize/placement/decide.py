@@ -84,11 +84,12 @@ def decide(
     overheads: Overheads,
     job: Job | None = None,
     training: Training | None = None,
-    policy: str = "mesh",
+    *,
+    one_route: bool = False,
 ) -> Decision:
     """The engine, the mesh and the stages of a filter, by its profile.
 
-    With policy "single" no mesh is trained: all tuples take the best single order.
+    With `one_route` no mesh is trained: all tuples take the best single order.
     """
     if costs.operators != profile.operators:
         raise TrainingError(
@@ -114,7 +115,7 @@ def decide(
         else:
             found[name] = single_order(placement, profile, costs, overheads, training)
     in_doubt = False
-    if found and policy == "mesh" and profile.operators > 1:
+    if found and not one_route and profile.operators > 1:
         best = min(found, key=lambda name: float(found[name].row_us(profile, costs).mean()))
         if found[best].row_us(profile, costs).mean() - filter_.bound_us > filter_.needed_us:
             found[best], in_doubt = with_mesh(found[best], query, profile, costs, training)
