@@ -14,14 +14,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
+from pyspark.util import _load_from_socket
 
 from querymesh.runtime.reports import ipc_bytes
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.conditions.catalyst import Node, node_from_json
 
 POOL = "spark.scheduler.pool"
+DESCRIPTION = "spark.job.description"
 
 
 def parallelism(session: SparkSession) -> int:
@@ -66,14 +69,27 @@ def pool(session: SparkSession, name: str) -> Iterator[None]:
 
     A streaming query keeps the pool in which it was started, all its life.
     """
+    with _local_property(session, POOL, name):
+        yield
+
+
+@contextmanager
+def job_description(session: SparkSession, text: str) -> Iterator[None]:
+    """Jobs that are started within have this text in Spark's UI; afterwards what was there."""
+    with _local_property(session, DESCRIPTION, text):
+        yield
+
+
+@contextmanager
+def _local_property(session: SparkSession, name: str, value: str) -> Iterator[None]:
     context = session.sparkContext
-    before = context.getLocalProperty(POOL)
-    context.setLocalProperty(POOL, name)
+    before = context.getLocalProperty(name)
+    context.setLocalProperty(name, value)
     try:
         yield
     finally:
         # None takes the property away again, which PySpark's hints do not know.
-        context.setLocalProperty(POOL, before)  # type: ignore[arg-type]
+        context.setLocalProperty(name, before)  # type: ignore[arg-type]
 
 
 class SentTables:
@@ -110,9 +126,44 @@ def task_attempt() -> int | None:
 
 def java_process_id(session: SparkSession) -> int:
     """The process of the session's JVM, on this machine."""
+    return int(java(session).java.lang.ProcessHandle.current().pid())
+
+
+def java(session: SparkSession) -> Any:
+    """The session's JVM: its classes by their full names."""
     jvm = session._jvm
     assert jvm is not None, "a session on this machine has a JVM"
-    return int(jvm.java.lang.ProcessHandle.current().pid())
+    return jvm
+
+
+def java_session(session: SparkSession) -> Any:
+    """The session as the JVM has it."""
+    return session._jsparkSession
+
+
+def query_execution(frame: DataFrame) -> Any:
+    """How Spark would execute a DataFrame: its plans from analysed to physical, made when asked."""
+    return frame._jdf.queryExecution()
+
+
+def arrow_rdd(frame: DataFrame, physical: Any) -> Any:
+    """The rows of a physical plan that has a DataFrame's columns, as Arrow batches by partition."""
+    return frame._jdf.toArrowBatchRdd(physical)
+
+
+def collect_partitions(
+    session: SparkSession, batches: Any, partitions: Sequence[int], schema: pa.Schema
+) -> list[pa.RecordBatch]:
+    """Run some partitions of what `arrow_rdd` gave, and no others: their batches, in order."""
+    jvm = java(session)
+    chosen = jvm.java.util.ArrayList()
+    for number in partitions:
+        chosen.add(number)
+    served = jvm.org.apache.spark.api.python.PythonRDD.runJob(
+        session.sparkContext._jsc.sc(), batches.toJavaRDD(), chosen
+    )
+    with _load_from_socket(served, NoOpSerializer()) as stream:
+        return [pa.ipc.read_record_batch(pa.py_buffer(part), schema) for part in stream]
 
 
 def streaming_leaves(frame: DataFrame) -> list[Any]:
@@ -170,11 +221,11 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
 
 def column_of(session: SparkSession, expression: Any) -> Column:
     """An expression of the JVM's as a Column, to be used in another plan."""
-    jvm = session._jvm
-    assert jvm is not None, "a session on this machine has a JVM"
     from pyspark.sql.classic.column import Column as ClassicColumn
 
-    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    return ClassicColumn(
+        java(session).org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+    )
 
 
 def has_python_filter(frame: DataFrame) -> bool:
@@ -248,8 +299,7 @@ def python_udf(expression: Any) -> PythonUdf:
 
 def python_worker_settings(session: SparkSession) -> dict[str, str]:
     """The settings that Spark gives its Python workers: the time zone, how values are converted."""
-    jvm = session._jvm
-    assert jvm is not None, "a session on this machine has a JVM"
+    jvm = java(session)
     found = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner.getPythonRunnerConfMap(
         session._jsparkSession.sessionState().conf()
     )
