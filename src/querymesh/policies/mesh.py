@@ -25,7 +25,8 @@ class Trained(Policy):
 
     Options:
 
-    - `sample_rows`: how many rows are profiled; 2,000 unless told
+    - `sample_rows`: how many rows are profiled; 2,000 unless told. Who tells it, or an `accuracy`,
+      insists on learning; else a filter learns only where that can pay for itself
     - `accuracy`: a share such as 0.95: the sample is doubled until it foretells other rows so well
       (QM § 4.2); not asked for unless told
     - `tolerance`: a share such as 0.05: orders that cost at most so much more than the best are
@@ -64,6 +65,8 @@ class Trained(Policy):
             check_integer("sample_rows", self.sample_rows, least=1)
             most = max(self.sample_rows, self.training.most_sample_rows)
             given["most_sample_rows"] = most
+        if self.sample_rows is not None or self.accuracy is not None:
+            given["insist"] = True
         object.__setattr__(self, "training", replace(self.training, **given))
 
     @classmethod

@@ -76,6 +76,9 @@ class Training:
         Tuples, at least, of a ruster. Defaults to 0.
     seed
         Of all random choices: the same seed gives the same mesh. Defaults to 0.
+    insist
+        Whether to learn even where that cannot pay for itself, since the job is small or its
+        conditions are cheap. Defaults to False.
     """
 
     sample_rows: int = 2000
@@ -93,6 +96,7 @@ class Training:
     window: int = WINDOW
     least_ruster: int = 0
     seed: int = 0
+    insist: bool = False
 
     def __post_init__(self) -> None:
         for name, least in LEAST.items():

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -128,7 +129,7 @@ class _Reader:
         if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
             self.conjuncts += conjuncts_of(read)
             return
-        self._parts(self._analysed(F.expr(text), text))
+        self._parts(self._analysed(F.expr(text), text), text)
 
     def _check_types(self, read: Expr) -> None:
         """Bind the condition by itself: what does not fit is told, or left to Catalyst."""
@@ -142,10 +143,10 @@ class _Reader:
         try:
             found = analysed(self.frame, [F.expr(text)])[0]
         except (AnalysisException, ParseException) as refused:
-            if isinstance(problem, UnsupportedError):
+            if isinstance(problem, UnsupportedError) or "unknown relation" in str(problem):
                 raise in_our_words(refused, text, self.frame.columns) from None
             raise problem from None
-        self._parts(found)
+        self._parts(found, text)
 
     def _analysed(self, column: Column, what: str) -> AnalysedExpression:
         try:
@@ -153,17 +154,19 @@ class _Reader:
         except (AnalysisException, ParseException) as refused:
             raise in_our_words(refused, what, self.frame.columns) from None
 
-    def _parts(self, whole: AnalysedExpression) -> None:
-        """What Catalyst analysed, taken apart at its top-level ANDs."""
+    def _parts(self, whole: AnalysedExpression, text: str | None = None) -> None:
+        """What Catalyst analysed, taken apart at its top-level ANDs; `text` is how it was written,
+        if it was."""
         _check_condition(whole)
         for node, way in whole.tree.conjuncts():
             part = whole.part(way)
+            shown = text.strip() if text is not None and not way else shown_sql(part.sql)
             if node.kind == "PythonUDF":
-                self._udf(part)
+                self._udf(part, shown)
             else:
-                self._native(part)
+                self._native(part, shown)
 
-    def _native(self, part: AnalysedExpression) -> None:
+    def _native(self, part: AnalysedExpression, shown: str) -> None:
         """A condition for Catalyst; where we know its meaning on Arrow, for both."""
         read = self._arrow_reading(part)
         if read is not None:
@@ -173,7 +176,7 @@ class _Reader:
             self.guarded.add(len(self.conjuncts))
         else:
             self.guards.append(column_of(self.frame.sparkSession, part.expression))
-        self.conjuncts.append(self._opaque(part, _without_brackets(part.sql)))
+        self.conjuncts.append(self._opaque(part, shown))
 
     def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
         """The same condition in our own words, if we have them all and mean the same."""
@@ -194,22 +197,20 @@ class _Reader:
         read = tuple(ours.Column(None, name) for name in part.tree.references)
         return Opaque(shown, read, arrow_type(part.type, self.frame), key)
 
-    def _udf(self, part: AnalysedExpression) -> None:
+    def _udf(self, part: AnalysedExpression, shown: str) -> None:
         """A UDF of the user's own, applied to columns: a Python operator."""
         from querymesh.spark.udfs.unwrap import as_predicate, unwrapped
 
         call = unwrapped(self.frame.sparkSession, part)
         if call is None:
-            self._native(part)
+            self._native(part, shown)
             return
         name = self._free_name(call.name)
-        labels: list[str] = []
+        labels = [shown_sql(argument.sql) for argument in call.arguments]
         args: list[Expr] = []
-        for number, child in enumerate(part.tree.children):
-            argument = part.part((number,))
-            labels.append(_without_brackets(argument.sql))
-            if child.kind == "AttributeReference":
-                args.append(ours.Column(None, str(child.fields["name"])))
+        for argument in call.arguments:
+            if argument.tree.kind == "AttributeReference":
+                args.append(ours.Column(None, str(argument.tree.fields["name"])))
             else:
                 args.append(self._guarded_argument(argument))
         self.functions[name] = as_predicate(call, name, labels)
@@ -218,7 +219,7 @@ class _Reader:
     def _guarded_argument(self, argument: AnalysedExpression) -> Opaque:
         """An argument that Catalyst computes: for rows that an earlier condition drops it may
         raise, where plain Spark would not have come to them."""
-        opaque = self._opaque(argument, _without_brackets(argument.sql))
+        opaque = self._opaque(argument, shown_sql(argument.sql))
         if self.guards and may_raise(argument.tree):
             every = self.guards[0]
             for guard in self.guards[1:]:
@@ -238,7 +239,7 @@ class _Reader:
 
 def _check_condition(whole: AnalysedExpression) -> None:
     """Refuse what has no one answer for a row, or is no condition."""
-    shown = _without_brackets(whole.sql)
+    shown = shown_sql(whole.sql)
     if any(node.kind in SUBQUERIES for node in whole.tree.walk()):
         raise UnsupportedError(f"subquery in {shown}: join its result as a look-up table instead")
     if not whole.deterministic:
@@ -257,6 +258,20 @@ def _wraps_without_ansi(read: Expr) -> bool:
         or (isinstance(node, ours.Call) and node.function in _NOT_EXACT_WITHOUT_ANSI)
         for node in walk(read)
     )
+
+
+_CAST_LITERAL = re.compile(r"CAST\((-?[\d.]+|'[^']*') AS [A-Z]+(?:\([\d, ]+\))?\)")
+_PLAIN_NAME = re.compile(r"`([A-Za-z_]\w*)`")
+
+
+def shown_sql(sql: str) -> str:
+    """Catalyst's text as people would have written it: without casts of constants, quotes around
+    plain names, and brackets around all of it.
+
+    >>> shown_sql("(p.`a` > CAST(3 AS BIGINT))")
+    'p.a > 3'
+    """
+    return _without_brackets(_PLAIN_NAME.sub(r"\1", _CAST_LITERAL.sub(r"\1", sql)))
 
 
 def _without_brackets(sql: str) -> str:

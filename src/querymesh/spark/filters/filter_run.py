@@ -20,6 +20,7 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_train import FilterTrainer
+from querymesh.spark.filters.learning import FilterJob, StagedTrainer
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
 from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
 from querymesh.spark.filters.staged import (
@@ -58,14 +59,19 @@ def run_filter(
     given = {alias: check_fits(each, left.bound) for alias, each in given.items()}
     source, bound = left.filtered(whole), left.bound
     alias, session = bound.source.alias, whole.sparkSession
+    staged = not settle and options.engine == "auto" and not must_travel_whole(bound)
+    learning = StagedTrainer(
+        FilterJob(source, bound, columns, left.trees, options.sample, options.on_error)
+    )
+    training = FilterTrainer(
+        bound, {**data, alias: source}, options.sample, options.on_error, suited, columns
+    )
     job = Job(
         name=uuid4().hex,
         views={alias: bound},
         join=None,
         streaming=source.isStreaming,
-        trainer=FilterTrainer(
-            bound, {**data, alias: source}, options.sample, options.on_error, suited, columns
-        ),
+        trainer=learning if staged else training,
         given=given,
         sampled=options.sample is not None,
         checkpoint=options.checkpoint,
@@ -74,12 +80,15 @@ def run_filter(
         on_error=options.on_error,
     )
     beginning = options.policy.begin(job)
-    engine = _settled(options, suited, beginning.meshes[alias], job)
-    views = {alias: View(alias, bound, beginning.meshes[alias])}
+    mesh = beginning.meshes[alias]
+    engine = _settled(options, suited, mesh, job)
+    if mesh.stages is not None:
+        engine = "fabric" if mesh.stages.in_python(mesh) else "native"
+    views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
     if engine == "native":
-        out = run_native(source, bound, beginning.meshes[alias], columns)
+        out = run_native(source, bound, mesh, columns)
     else:
         out = _on_fabric(source, data, job, beginning, run, left, columns)
     remember(out, run)

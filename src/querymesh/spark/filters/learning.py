@@ -37,7 +37,7 @@ from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import Job, next_sample_rows, worth_learning
 from querymesh.optimize.train.training import Training
 from querymesh.query.expr import Opaque, opaque_parts_of
-from querymesh.query.model import BoundQuery, Filter
+from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.native import CatalystColumns
@@ -105,16 +105,31 @@ class FilterJob:
     on_error: str
 
 
+class StagedTrainer:
+    """Learns how one filter should run; `learned` is what came of it."""
+
+    def __init__(self, job: FilterJob) -> None:
+        self.job = job
+        self.learned: Learned | None = None
+
+    def train(
+        self, training: Training, *, one_route: bool
+    ) -> tuple[dict[str, Mesh], dict[str, float]]:
+        """The mesh by alias, with the stages in which it runs."""
+        self.learned = learned(self.job, training, one_route=one_route)
+        return {self.job.bound.source.alias: self.learned.mesh}, {}
+
+
 _decided: OrderedDict[tuple[object, ...], Learned] = OrderedDict()
 
 
-def learned(job: FilterJob, training: Training, *, one_route: bool, insist: bool) -> Learned:
-    """How the filter should run; to `insist` is to learn even where that cannot pay."""
+def learned(job: FilterJob, training: Training, *, one_route: bool) -> Learned:
+    """How the filter should run, by what an earlier call decided or by a sample."""
     key = _identity(job, training, one_route)
     if key in _decided:
         _decided.move_to_end(key)
         return replace(_decided[key], remembered=True)
-    found = _Learning(job, training, one_route, insist).learn()
+    found = _Learning(job, training, one_route).learn()
     _decided[key] = found
     while len(_decided) > KEPT:
         _decided.popitem(last=False)
@@ -124,13 +139,21 @@ def learned(job: FilterJob, training: Training, *, one_route: bool, insist: bool
 
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
     """The same plan, conditions and functions in the same session."""
-    functions = tuple((name, id(each.fn)) for name, each in job.bound.query.functions.items())
+    # A UDF is taken out of its Column anew each time: its pickled form tells it.
+    functions = tuple(
+        (name, getattr(each.fn, "commands", id(each.fn)))
+        for name, each in job.bound.query.functions.items()
+    )
     plan = job.source.semanticHash()
     sampled = id(job.sample) if job.sample is not None else None
     return (
         id(job.source.sparkSession), plan, job.bound.query.sql, functions, sampled, one_route,
         repr(training), job.on_error,
     )  # fmt: skip
+
+
+def _is_opaque(operator: Operator) -> bool:
+    return isinstance(operator, Filter) and bool(opaque_parts_of(operator.expr))
 
 
 def _tell(found: Learned) -> None:
@@ -144,11 +167,11 @@ def _tell(found: Learned) -> None:
 class _Learning:
     """One filter being learned."""
 
-    def __init__(self, job: FilterJob, training: Training, one_route: bool, insist: bool) -> None:
+    def __init__(self, job: FilterJob, training: Training, one_route: bool) -> None:
         self.job = job
         self.training = training
         self.one_route = one_route
-        self.insist = insist or job.sample is not None
+        self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
 
     @property
@@ -288,9 +311,8 @@ class _Learning:
         """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
         drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
         for operator in self.job.bound.operators:
-            if isinstance(operator, Filter) and not needs_python(operator):
-                if opaque_parts_of(operator.expr):
-                    drop_us[operator.index - 1] = pass_us[operator.index - 1] = np.inf
+            if not needs_python(operator) and _is_opaque(operator):
+                drop_us[operator.index - 1] = pass_us[operator.index - 1] = np.inf
 
         def transport_us(operators: frozenset[int], columns: frozenset[str]) -> float:
             read = read_by(self.job.bound, operators) | columns

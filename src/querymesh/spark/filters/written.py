@@ -1,4 +1,4 @@
-"""A filter as written: what Catalyst can evaluate first, Python functions after it, as Spark does."""
+"""A filter as written: what Catalyst can evaluate first, then Python functions, as Spark does."""
 
 from __future__ import annotations
 
