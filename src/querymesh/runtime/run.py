@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from querymesh.runtime.loops.index_loop import IndexLoop
     from querymesh.runtime.loops.plan_loop import PlanLoop
     from querymesh.runtime.loops.router_loop import RouterLoop
+    from querymesh.runtime.preparation import Preparation
 
 Kind = TypeVar("Kind", bound=Loop)
 
@@ -37,7 +38,8 @@ class Run(Explained):
     `policy` and `engine` are those that were chosen; `views` are by alias. `cube` is how a join is
     spread over shards; `tree` is its shape where it runs as a tree of Spark's own joins. `loops`
     are what learns, plans and tunes while the query runs: every report goes to all of them.
-    `left_to_spark` are the conditions that Spark evaluates by itself, as people read them.
+    `left_to_spark` are the conditions that Spark evaluates by itself, as people read them;
+    `preparation` is what was found out before a filter ran, and what it took.
 
     A DataFrame written to several sinks is several streams: their figures add up, and `batches`
     tells them apart by `query_id`. What runs in Spark's generated code has no counters.
@@ -60,6 +62,7 @@ class Run(Explained):
         self.rates = dict(rates or {})
         self.tree: JoinShape | None = None
         self.left_to_spark: tuple[str, ...] = ()
+        self.preparation: Preparation | None = None
         self.loops: list[Loop] = []
         self._lock = threading.Lock()
         self._batches = Batches(self.views, by_shard=cube is not None)

@@ -55,7 +55,7 @@ def where(
     def apply(df: DataFrame) -> DataFrame:
         read = read_conditions(df, conditions, functions)
         bound = read.query.bind({SOURCE: arrow_schema(df)})
-        columns = CatalystColumns(read.columns)
+        columns = CatalystColumns(read.columns, read.remote)
         return run_filter(bound, {SOURCE: df}, mesh, options, columns)
 
     return apply

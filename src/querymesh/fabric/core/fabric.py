@@ -98,7 +98,7 @@ class Fabric:
         return self._calls.deferred
 
     def _raise_deferred(self, ruster: Ruster) -> None:
-        """A row that passed every operator, and on which a function raised, is the query's error."""
+        """A row that passed every operator and on which a function raised is the query's error."""
         if self._calls.deferred:
             for row in ruster.rows:
                 if (call := self._calls.deferred.get(int(row))) is not None:

@@ -90,7 +90,10 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
 
 
 def _route(mesh: Mesh, leaf: int) -> str:
-    """`2 > 3|1 > 4` where the order of 3 and 1 is left to a lottery (QM § 5.4)."""
+    """`2 > 3|1 > 4` where the order of 3 and 1 is left to a lottery (QM § 5.4); `4 > [1 > 3] > 2`
+    where 1 and 3 run in Python and the others in Catalyst."""
+    if mesh.stages is not None and not mesh.uncertain:
+        return mesh.stages.text(mesh, leaf) or "straight to the output"
     return uncertain_text(mesh.leaf_choices[leaf], " > ") or "straight to the output"
 
 

@@ -12,6 +12,7 @@ from querymesh.mesh.route import uncertain_text
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 from querymesh.report.text.join_run_text import join_run_text
+from querymesh.report.text.preparation_text import preparation_text
 from querymesh.runtime.run import Run
 
 
@@ -20,6 +21,10 @@ def run_text(run: Run) -> str:
     parts = []
     if run.tree is None and not run.router_loops and run.plan_loop is None:
         parts.append(run.mesh.explain())
+    if run.left_to_spark:
+        parts.append("left to Spark\n" + indent("\n".join(run.left_to_spark), "  "))
+    if run.preparation is not None:
+        parts.append("before it ran\n" + indent(preparation_text(run.preparation), "  "))
     parts.append(did_text(run))
     if run.problems:
         parts.append("problems\n" + indent("\n".join(run.problems), "  "))

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Bools
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.lookup_table import LookupTable
+from querymesh.fabric.core.operators import FailedCall
 from querymesh.fabric.core.shared_fabric import make_fabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.query.model import BoundQuery
@@ -52,6 +54,25 @@ class FilterTask:
         self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
     ) -> Iterator[pa.Array]:
         """Which rows pass, for a filter to which Spark sends these columns and no others."""
+        for passed, failed in self._decided(names, parts, place):
+            for call in failed.values():
+                raise call.error()
+            yield pa.array(passed)
+
+    def verdicts(
+        self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
+    ) -> Iterator[pa.Array]:
+        """For each row NULL if it is dropped, "" if it passes, and the text of the error if a
+        function raised on it: where conditions come after that may drop the row all the same."""
+        for passed, failed in self._decided(names, parts, place):
+            texts: list[str | None] = ["" if each else None for each in passed]
+            for row, call in failed.items():
+                texts[row] = str(call.error())
+            yield pa.array(texts, pa.string())
+
+    def _decided(
+        self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
+    ) -> Iterator[tuple[Bools, Mapping[int, FailedCall]]]:
         fabric = Fabric(self.bound, None, self.on_error)
         report = ViewReport(fabric.metrics)
         start = self.source.begin(place, report)
@@ -61,7 +82,7 @@ class FilterTask:
             batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
             if see is not None:
                 see(batch)
-            yield pa.array(fabric.passes(batch, start.router))
+            yield fabric.decide(batch, start.router)
         self.source.end(start.router, place, report)
         self._send(report, place)
 

@@ -41,10 +41,15 @@ _NOT_EXACT_WITHOUT_ANSI = {"+", "-", "*", "/", "%", "div", "negative", "abs"}
 
 @dataclass(frozen=True)
 class ReadConditions:
-    """A query over one DataFrame, and how Catalyst evaluates its opaque parts, by their keys."""
+    """A query over one DataFrame, and how Catalyst evaluates its opaque parts, by their keys.
+
+    `remote` are functions that only tasks can call, by name, with the key of the whole condition:
+    Spark evaluates it for a sample.
+    """
 
     query: Query
     columns: Mapping[str, Column] = field(default_factory=dict)
+    remote: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_conditions(conditions: Sequence[object]) -> None:
@@ -73,7 +78,7 @@ def read_conditions(
         functions=reader.functions,
         guarded=frozenset(reader.guarded),
     )
-    return ReadConditions(query, reader.columns)
+    return ReadConditions(query, reader.columns, reader.remote)
 
 
 class _Reader:
@@ -85,6 +90,7 @@ class _Reader:
         self.conjuncts: list[Expr] = []
         self.guarded: set[int] = set()
         self.columns: dict[str, Column] = {}
+        self.remote: dict[str, str] = {}
         self.guards: list[Column] = []
         self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
 
@@ -199,7 +205,7 @@ class _Reader:
 
     def _udf(self, part: AnalysedExpression, shown: str) -> None:
         """A UDF of the user's own, applied to columns: a Python operator."""
-        from querymesh.spark.udfs.unwrap import as_predicate, unwrapped
+        from querymesh.spark.udfs.unwrap import as_predicate, loads_on_driver, unwrapped
 
         call = unwrapped(self.frame.sparkSession, part)
         if call is None:
@@ -214,6 +220,8 @@ class _Reader:
             else:
                 args.append(self._guarded_argument(argument))
         self.functions[name] = as_predicate(call, name, labels)
+        if not loads_on_driver(call):
+            self.remote[name] = self._opaque(part, shown).key
         self.conjuncts.append(UserCall(name, tuple(args)))
 
     def _guarded_argument(self, argument: AnalysedExpression) -> Opaque:

@@ -33,7 +33,7 @@ from querymesh.spark.inputs import Data, static_tables
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
-from querymesh.spark.schema import output_struct
+from querymesh.spark.schema import conform, output_struct
 
 
 def run_filter(
@@ -51,6 +51,8 @@ def run_filter(
     columns = columns or CatalystColumns()
     whole = _source(bound, data)
     given = _given(bound, mesh, options)
+    if isinstance(options.sample, pa.Table):
+        conform(options.sample, bound.schemas[bound.source.alias])
     suited = engine_for(options.engine, bound, options.policy, whole.isStreaming)
     settle = whole.isStreaming or not options.policy.can_be_written or options.engine == "fabric"
     left = left_to_spark(whole, bound, columns, settle=settle)
@@ -87,6 +89,7 @@ def run_filter(
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
+    run.preparation = learning.preparation
     if engine == "native":
         out = run_native(source, bound, mesh, columns)
     else:

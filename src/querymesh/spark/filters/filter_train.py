@@ -15,6 +15,7 @@ from querymesh.query.model import BoundQuery, Filter
 from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.inputs import Data, static_tables
 from querymesh.spark.sample import take_sample
+from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.schema import conform
 
 if TYPE_CHECKING:
@@ -44,13 +45,27 @@ class FilterTrainer:
         written = written_mesh(bound)
         if len(bound.operators) < 2:
             return {alias: written}, {}
+        if self.columns.remote:
+            why = f"{min(self.columns.remote)} can only be called in tasks: the order as written"
+            return {alias: written_mesh(bound, why)}, {}
         given = self.data[alias] if self.sample is None else self.sample
         if isinstance(given, DataFrame):
             given = given.withColumns(dict(self.columns.opaque))
-        first = take_sample(given, training.sample_rows, training.seed)
+        first = self._first(given, training)
         if first.num_rows == 0:
             return {alias: written}, {}
         return {alias: self.train_on(given, first, training, one_route=one_route)}, {}
+
+    def _first(self, given: Data, training: Training) -> pa.Table:
+        """A sample that reads a little of the source; all of it only where the plan must run whole
+        anyway, or an accuracy is asked for, which needs rows from everywhere."""
+        if isinstance(given, DataFrame) and training.accuracy is None:
+            taken = bounded_sample(
+                given, training.sample_rows, columns=given.columns, seed=training.seed
+            )
+            if not isinstance(taken, NoSample):
+                return taken.table
+        return take_sample(given, training.sample_rows, training.seed)
 
     def train_on(
         self, given: Data, first: pa.Table, training: Training, *, one_route: bool

@@ -36,8 +36,9 @@ from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import Job, next_sample_rows, worth_learning
 from querymesh.optimize.train.training import Training
-from querymesh.query.expr import Opaque, opaque_parts_of
+from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.runtime.preparation import Preparation
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.native import CatalystColumns
@@ -73,24 +74,11 @@ CROSSING_US, BYTE_US = 0.7, 0.001
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
 
+REMOTE_US = 10.0
+"""What a call is taken to cost of a function that the driver cannot make, and so cannot time."""
+
 KEPT = 64
 """Decisions that a session remembers."""
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What was learned before a run: the mesh, and what it took to find.
-
-    `decision` is None where nothing was sampled. `calls` are rows on which users' functions were
-    called; `remembered` is whether an earlier call of this session had decided already.
-    """
-
-    mesh: Mesh
-    decision: Decision | None = None
-    seconds: float = 0.0
-    sample_rows: int = 0
-    calls: int = 0
-    remembered: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,24 +94,24 @@ class FilterJob:
 
 
 class StagedTrainer:
-    """Learns how one filter should run; `learned` is what came of it."""
+    """Learns how one filter should run; `preparation` is what came of it."""
 
     def __init__(self, job: FilterJob) -> None:
         self.job = job
-        self.learned: Learned | None = None
+        self.preparation: Preparation | None = None
 
     def train(
         self, training: Training, *, one_route: bool
     ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """The mesh by alias, with the stages in which it runs."""
-        self.learned = learned(self.job, training, one_route=one_route)
-        return {self.job.bound.source.alias: self.learned.mesh}, {}
+        self.preparation = prepared(self.job, training, one_route=one_route)
+        return {self.job.bound.source.alias: self.preparation.mesh}, {}
 
 
-_decided: OrderedDict[tuple[object, ...], Learned] = OrderedDict()
+_decided: OrderedDict[tuple[object, ...], Preparation] = OrderedDict()
 
 
-def learned(job: FilterJob, training: Training, *, one_route: bool) -> Learned:
+def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
     key = _identity(job, training, one_route)
     if key in _decided:
@@ -152,11 +140,24 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     )  # fmt: skip
 
 
+def _as_spark_answers(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery:
+    """The query with functions that only tasks can call as columns that Spark computes."""
+
+    def answered(operator: Operator) -> Operator:
+        called = user_calls_of(operator.expr) if isinstance(operator, Filter) else frozenset()
+        keys = [columns.remote[name] for name in sorted(called) if name in columns.remote]
+        if not isinstance(operator, Filter) or not keys:
+            return operator
+        return replace(operator, expr=Opaque(operator.name, (), pa.bool_(), keys[0]))
+
+    return replace(bound, operators=tuple(map(answered, bound.operators)))
+
+
 def _is_opaque(operator: Operator) -> bool:
     return isinstance(operator, Filter) and bool(opaque_parts_of(operator.expr))
 
 
-def _tell(found: Learned) -> None:
+def _tell(found: Preparation) -> None:
     if found.decision is not None:
         log.info(
             "learned from %s rows in %.1f s (%s calls of Python functions): %s",
@@ -173,12 +174,13 @@ class _Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
+        self.asked = _as_spark_answers(job.bound, job.columns)
 
     @property
     def seconds(self) -> float:
         return perf_counter() - self.started
 
-    def learn(self) -> Learned:
+    def learn(self) -> Preparation:
         """The plan's own statistics first; a sample only where that can pay."""
         rows = self._estimated_rows()
         budget_s = self._budget_s(self._plain_range_us(), rows)
@@ -194,12 +196,12 @@ class _Learning:
             return self._as_written("the sample is empty: it runs as written")
         return self._from(taken, rows)
 
-    def _from(self, taken: pa.Table, rows: float | None) -> Learned:
+    def _from(self, taken: pa.Table, rows: float | None) -> Preparation:
         """Profile some of the sampled rows, and more of them as long as it is in doubt.
 
         Rows are profiled in a random order, so that a few stand for all.
         """
-        bound, on_error = self.job.bound, self.job.on_error
+        bound, on_error = self.asked, self.job.on_error
         order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
         native_us = self._native_us(bytes_of)
@@ -237,15 +239,15 @@ class _Learning:
             sample=profile.sample.select(names).take(pa.array(sorted_rows)),
         )
 
-    def _result(self, decision: Decision, profile: Profile) -> Learned:
+    def _result(self, decision: Decision, profile: Profile) -> Preparation:
         mesh = decision.mesh
         if decision.chosen == PLAIN:
             mesh = written_in_stages(self.job.bound, decision.why)
-        calls = profile.rows * len(called_by_users(self.job.bound))
-        return Learned(mesh, decision, self.seconds, profile.rows, calls)
+        calls = profile.rows * len(called_by_users(self.asked))
+        return Preparation(mesh, decision, self.seconds, profile.rows, calls)
 
-    def _as_written(self, why: str) -> Learned:
-        return Learned(written_in_stages(self.job.bound, why), None, self.seconds)
+    def _as_written(self, why: str) -> Preparation:
+        return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
 
     def _estimated_rows(self) -> float | None:
         estimate = plan_statistics(self.job.source).estimated_rows()
@@ -301,7 +303,7 @@ class _Learning:
     def _opaque_parts(self) -> list[Opaque]:
         parts = [
             part
-            for operator in self.job.bound.operators
+            for operator in self.asked.operators
             if isinstance(operator, Filter)
             for part in opaque_parts_of(operator.expr)
         ]
@@ -311,8 +313,12 @@ class _Learning:
         """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
         drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
         for operator in self.job.bound.operators:
-            if not needs_python(operator) and _is_opaque(operator):
-                drop_us[operator.index - 1] = pass_us[operator.index - 1] = np.inf
+            at = operator.index - 1
+            if not needs_python(operator):
+                if _is_opaque(operator):
+                    drop_us[at] = pass_us[at] = np.inf
+            elif _is_opaque(self.asked.operators[at]):
+                drop_us[at] = pass_us[at] = REMOTE_US
 
         def transport_us(operators: frozenset[int], columns: frozenset[str]) -> float:
             read = read_by(self.job.bound, operators) | columns

@@ -30,9 +30,13 @@ from querymesh.stats.profile import Route
 @dataclass(frozen=True)
 class CatalystColumns:
     """How Catalyst evaluates a query's expressions: its opaque parts, by key, as they were given,
-    all others as SQL that never raises."""
+    all others as SQL that never raises.
+
+    `remote` has the keys of conditions by the Python function they call, which only tasks can.
+    """
 
     opaque: Mapping[str, Column] = field(default_factory=dict)
+    remote: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, expr: Expr) -> Column:
         """An expression over the one source, as a Column."""

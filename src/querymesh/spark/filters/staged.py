@@ -13,7 +13,7 @@ later filters below it into the scan. It is a barrier only where it has to be: s
 from __future__ import annotations
 
 import typing
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, DataType, StringType
 
 from querymesh.classify.tree import attributes_of
 from querymesh.mesh.mesh import Mesh
@@ -31,6 +31,7 @@ from querymesh.query.expr import arrow_columns_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.task.filter_task import FilterTask
+from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.context import has_python_filter, task_place
 from querymesh.spark.filters.native import CatalystColumns, leaf_number, mesh_condition, project
 
@@ -108,30 +109,41 @@ def staged_filter(
     bound, stages = task.bound, mesh.stages
     if stages is not None and any(stages.before(mesh)):
         source = source.filter(mesh_condition(bound, mesh.tree, stages.before(mesh), columns))
-    keeps = _keeps(source, task, sent, mesh)
+    later = list(above)
     if stages is not None and any(stages.after(mesh)):
-        after = mesh_condition(bound, mesh.tree, stages.after(mesh), columns)
-        keeps = F.when(keeps, after).otherwise(False)
-    for condition in above:
-        keeps = F.when(keeps, condition).otherwise(False)
-    return project(source.filter(keeps), bound)
+        later.insert(0, mesh_condition(bound, mesh.tree, stages.after(mesh), columns))
+    barrier = _is_barrier(source, bound, mesh)
+    if not later:
+        return project(
+            source.filter(_python_stage(task.passes, sent, BooleanType(), barrier)), bound
+        )
+    # A row on which a function raised is an error only if no later condition drops it.
+    verdict = _python_stage(task.verdicts, sent, StringType(), barrier)
+    keeps = F.when(verdict == "", True).otherwise(F.raise_error(verdict).cast("boolean"))
+    for condition in reversed(later):
+        keeps = F.when(condition, keeps).otherwise(False)
+    return project(source.filter(F.when(verdict.isNotNull(), keeps).otherwise(False)), bound)
 
 
-def _keeps(source: DataFrame, task: FilterTask, sent: Sent, mesh: Mesh) -> Column:
+Stage = Callable[[Sequence[str], Iterator[Any], TaskPlace], Iterator[pa.Array]]
+"""What a task does with the columns it is sent: an array for each batch of them."""
+
+
+def _python_stage(run: Stage, sent: Sent, returns: DataType, barrier: bool) -> Column:
     """The Arrow function on the columns that it is sent."""
     names = sent.names
 
     def querymesh(parts: Iterator[Any]) -> Iterator[pa.Array]:
-        return task.passes(names, parts, task_place())
+        return run(names, parts, task_place())
 
     # PySpark reads from the hints that batches come as an iterator, and knows typing's names only.
-    arrays = pa.Array if len(sent.names) == 1 else typing.Tuple[pa.Array, ...]  # noqa: UP006
+    arrays = pa.Array if len(names) == 1 else typing.Tuple[pa.Array, ...]  # noqa: UP006
     querymesh.__annotations__ = {
         "parts": typing.Iterator[arrays],  # type: ignore[valid-type]
         "return": typing.Iterator[pa.Array],
     }
-    function = _by_hints(querymesh, BooleanType())
-    if _is_barrier(source, task.bound, mesh):
+    function = _by_hints(querymesh, returns)
+    if barrier:
         function = function.asNondeterministic()
     return typing.cast(Column, function(*sent.columns))
 

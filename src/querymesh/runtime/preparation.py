@@ -1,0 +1,25 @@
+"""What was found out before a run, and what it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.placement.decide import Decision
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The mesh that a run starts with, and how it was come by.
+
+    `decision` compares the engines; it is None where nothing was sampled. `calls` are rows on which
+    users' functions were called; `remembered` is whether an earlier call of this session had
+    decided already, so that nothing was spent this time.
+    """
+
+    mesh: Mesh
+    decision: Decision | None = None
+    seconds: float = 0.0
+    sample_rows: int = 0
+    calls: int = 0
+    remembered: bool = False
