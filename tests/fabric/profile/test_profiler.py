@@ -41,13 +41,35 @@ def test_a_guarded_predicate_only_meets_what_its_guard_lets_through():
     assert profile.outcomes.tolist() == [[0, 0], [1, 1], [1, 1], [0, 1], [0, 0]]
 
 
-def test_a_predicate_without_its_guard_is_told_of_after():
-    risky = qm.predicate(
-        lambda a: pa.array([1 / x > 0.3 for x in a.to_pylist()]), columns=["a"], name="risky"
-    )
+def reciprocal(a):
+    return pa.array([1 / x > 0.3 for x in a.to_pylist()])
+
+
+def test_a_row_that_another_condition_drops_never_raises():
+    risky = qm.predicate(reciprocal, columns=["a"], name="risky")
     query = qm.query("SELECT * FROM t WHERE risky(a) AND a <> 0", functions={"risky": risky})
-    with pytest.raises(PredicateError, match=r"(?s)risky.*after="):
-        profiled(query, pa.table({"a": [1, 0]}))
+    profile = profiled(query, pa.table({"a": [1, 0, 9]}))
+    assert profile.outcomes.tolist() == [[1, 1], [1, 0], [0, 1]]
+
+
+def test_a_row_that_all_others_let_through_raises_as_it_would_later():
+    risky = qm.predicate(reciprocal, columns=["a"], name="risky")
+    query = qm.query("SELECT * FROM t WHERE risky(a) AND a < 5", functions={"risky": risky})
+    with pytest.raises(PredicateError, match=r"(?s)risky.*a=0"):
+        profiled(query, pa.table({"a": [1, 0, 9]}))
+
+
+def test_a_function_is_called_once_a_row_and_never_again():
+    asked = []
+
+    def counting(a):
+        asked.extend(a.to_pylist())
+        return pa.array([x % 2 == 0 for x in a.to_pylist()])
+
+    fn = qm.predicate(counting, columns=["a"], name="counting")
+    query = qm.query("SELECT * FROM t WHERE counting(a) AND a > 3", functions={"counting": fn})
+    profiled(query, pa.table({"a": list(range(200))}))
+    assert sorted(asked) == list(range(200))
 
 
 def test_a_declared_cost_replaces_the_measured_one():
