@@ -211,3 +211,9 @@ def test_numbers_beside_texts_join_as_texts():
     mixed = Histogram.of(np.array([1, 1, "a", "a"], dtype=object))
     assert join_selectivity(mixed, mixed) == 0.5
     assert join_selectivity(mixed, Histogram.of(["1", "1"])) == 0.5
+
+
+def test_where_every_value_is_alone_there_are_no_ranges():
+    found = Histogram.of([1, 1, 2, 2])
+    assert [len(each) for each in (found.edges, found.rows, found.distinct)] == [0, 0, 0]
+    assert found.expected(np.array([1.0, 9.0])).tolist() == [0, 0]
