@@ -361,3 +361,13 @@ def test_what_is_remembered_of_one_tree_serves_the_next():
     assert all(remembered[key] is choice for key, choice in choices.items())
     assert len(remembered) == 5
     assert first.rows.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.filterwarnings("error")
+def test_categories_are_ordered_by_their_shares_however_many_tuples_they_have():
+    counts = {"a": (0, 0, 3), "b": (6, 5, 6), "c": (0, 0, 6), "d": (24, 36, 6)}
+    names = [name for name, row in counts.items() for _ in range(sum(row))]
+    labels = np.concatenate([np.repeat(np.arange(3), row) for row in counts.values()])
+    tree = grown(pa.table({"k": names}), labels, max_leaves=2)
+    # a and c are alike and stand at one end; by weight b would come between them and d.
+    assert tree.test == Member("k", ("a", "c"))
