@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from querymesh.classify import induce as inducing
 from querymesh.classify.attributes import Attribute, choose_attributes
 from querymesh.classify.gain import chance_of_gain, entropy_bits, information_gain
-from querymesh.classify.induce import Growth, induce
+from querymesh.classify.induce import Growth, grow, induce
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves, leaves_of
 
 
@@ -317,3 +317,57 @@ def test_null_may_go_with_all_numbers_but_the_greatest():
     two = pa.table({"x": pa.array([1.0, 2.0, None] * 5)})
     assert grown(two, [0, 1, 0] * 5) == Split(Threshold("x", 1.5, True), Leaf(0), Leaf(1))
     assert grown(two, [0, 1, 1] * 5) == Split(Threshold("x", 1.5, False), Leaf(0), Leaf(1))
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_one_null_of_the_sample_decides_for_all_where_it_goes_with_the_fewer(weight):
+    weights = [1.0] * 12 + [weight]
+    labels = [0] * 10 + [1] * 3
+    table = pa.table({"k": ["a"] * 10 + ["b"] * 2 + [None]})
+    assert grown(table, labels, weights, min_weight=0.1).test == Member("k", ("a",))
+    table = pa.table({"x": pa.array([1.0] * 10 + [2.0] * 2 + [None])})
+    assert grown(table, labels, weights, min_weight=0.1).test == Threshold("x", 1.5, False)
+    table = pa.table({"x": pa.array([2.0] * 10 + [1.0] * 2 + [None])})
+    assert grown(table, labels, weights, min_weight=0.1).test == Threshold("x", 1.5, True)
+
+
+def test_values_that_a_part_of_the_data_does_not_have_are_not_listed_there():
+    table = pa.table(
+        {
+            "x": [0.5] * 8 + [1.5] * 10,
+            "k": ["a"] * 6 + ["b"] * 2 + ["a"] * 5 + ["c"] * 5,
+        }
+    )
+    tree = grown(table, [1] * 6 + [0] * 2 + [2] * 10)
+    assert tree.test.attribute == "x"
+    assert tree.yes == Split(Member("k", ("b",)), Leaf(0), Leaf(1))
+
+
+def test_values_seen_once_are_listed():
+    tree = grown(pa.table({"k": ["a"] * 5 + ["b", "c"]}), [0] * 5 + [1] * 2)
+    assert tree == Split(Member("k", ("b", "c")), Leaf(1), Leaf(0))
+
+
+def test_what_is_remembered_of_one_tree_serves_the_next():
+    attribute = Attribute("k", values=("a", "b", "c"))
+    codes = np.array([1, 1, 2, 2, 3, 3])
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    remembered = {}
+    first = grow([attribute], [codes], labels, np.ones(6), Growth(), remembered)
+    assert len(remembered) == 5, "three leaves and two tests"
+    choices = dict(remembered)
+    again = grow([attribute], [codes], labels, np.ones(6), Growth(), remembered)
+    assert again.frozen() == first.frozen()
+    assert all(remembered[key] is choice for key, choice in choices.items())
+    assert len(remembered) == 5
+    assert first.rows.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.filterwarnings("error")
+def test_categories_are_ordered_by_their_shares_however_many_tuples_they_have():
+    counts = {"a": (0, 0, 3), "b": (6, 5, 6), "c": (0, 0, 6), "d": (24, 36, 6)}
+    names = [name for name, row in counts.items() for _ in range(sum(row))]
+    labels = np.concatenate([np.repeat(np.arange(3), row) for row in counts.values()])
+    tree = grown(pa.table({"k": names}), labels, max_leaves=2)
+    # a and c are alike and stand at one end; by weight b would come between them and d.
+    assert tree.test == Member("k", ("a", "c"))

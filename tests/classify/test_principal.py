@@ -79,3 +79,41 @@ def test_ten_thousand_bins_take_no_array_larger_than_the_tables(shape):
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most_bytes < 1.5 * tables.nbytes
+
+
+class Counted(np.ndarray):
+    """Tables that note how many products a multiplication of two of them takes."""
+
+    noted: list[int]
+
+    def __array_finalize__(self, made_from):
+        self.noted = getattr(made_from, "noted", [])
+
+    def __matmul__(self, other):
+        self.noted.append(self.shape[1] * self.shape[2] * other.shape[2])
+        return np.asarray(self) @ np.asarray(other)
+
+
+@pytest.mark.parametrize(("bins", "pieces"), [(65, 1), (512, 1), (513, 2), (10_000, 20)])
+def test_a_piece_is_as_large_as_one_thread_multiplies_and_no_larger(bins, pieces):
+    tables = np.random.default_rng(3).normal(size=(2, bins, 16)).view(Counted)
+    first_component(tables)
+    assert len(tables.noted) == pieces
+    assert max(tables.noted) == min(bins, 512) * 16 * 16
+
+
+@pytest.mark.parametrize(
+    ("spread", "squarings"),
+    [
+        # The shares of the whole are 2^(2^k) to 1 after k squarings: 2^32 is nearly all.
+        ((2.0**0.5, 1.0), 6),
+        ((1.0, 0.0), 1),
+        ((1.0, 1.0), 50),
+    ],
+)
+def test_squaring_ends_as_soon_as_one_component_is_left(spread, squarings, monkeypatch):
+    calls = []
+    squared = principal._squared
+    monkeypatch.setattr(principal, "_squared", lambda each: calls.append(1) or squared(each))
+    first_component(np.diag(spread)[None])
+    assert len(calls) - 1 == squarings, "but for the first, which makes the matrix"

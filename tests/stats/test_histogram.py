@@ -211,3 +211,38 @@ def test_numbers_beside_texts_join_as_texts():
     mixed = Histogram.of(np.array([1, 1, "a", "a"], dtype=object))
     assert join_selectivity(mixed, mixed) == 0.5
     assert join_selectivity(mixed, Histogram.of(["1", "1"])) == 0.5
+
+
+def test_where_every_value_is_alone_there_are_no_ranges():
+    found = Histogram.of([1, 1, 2, 2])
+    assert [len(each) for each in (found.edges, found.rows, found.distinct)] == [0, 0, 0]
+    assert found.expected(np.array([1.0, 9.0])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("left", "right"), [(KEYS, []), ([], KEYS)])
+def test_a_window_without_tuples_joins_nothing_and_estimates_nothing(left, right):
+    assert join_selectivity(Histogram.of(left), Histogram.of(right)) == 0.0
+    join = JoinSelectivity(assumed=0.3)
+    assert not join.observe(None, left, right)
+    assert (join.estimate, join.estimated) == (0.3, 0)
+
+
+def test_an_estimate_made_before_any_pair_was_joined_is_off_once_a_round_shows_it():
+    join = JoinSelectivity()
+    join.observe(None, KEYS, KEYS)
+    assert not join.observe(0.11, KEYS % 5, KEYS % 5)
+    assert join.observe(0.2, KEYS % 5, KEYS % 5)
+    assert join.estimate == pytest.approx(0.2)
+
+
+def test_without_a_threshold_a_round_that_shows_the_same_changes_nothing():
+    join = JoinSelectivity(threshold=0)
+    join.observe(0.25, KEYS % 4, [0])
+    assert not join.observe(join.estimate, KEYS % 5, [0])
+    assert join.observe(0.75, KEYS % 5, [0])
+    assert not join.observe(0.75, KEYS % 4, [0])
+
+
+def test_a_selectivity_below_0_is_not_assumed():
+    with pytest.raises(TrainingError, match="from 0 to 1"):
+        JoinSelectivity(assumed=-0.5)

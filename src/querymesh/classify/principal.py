@@ -42,7 +42,7 @@ def first_component(tables: Floats) -> Floats:
     if bins <= labels:
         return _greatest(_squared(tables))
     direction = _greatest(_squared(tables.transpose(0, 2, 1)))
-    return np.einsum("tbl,tl->tb", tables, direction)
+    return np.asarray(np.einsum("tbl,tl->tb", tables, direction))
 
 
 def _greatest(matrices: Floats) -> Floats:
