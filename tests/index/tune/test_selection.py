@@ -160,7 +160,7 @@ def test_a_division_of_nothing_is_empty():
     assert split_bits([], 5) == ()
 
 
-def eight_attributes(attributes=8):
+def every_pattern(attributes):
     """Every pattern of the attributes, some asked often and some hardly ever."""
     shares = {
         tuple(at for at in range(attributes) if number >> at & 1): 1 + math.sin(number * number)
@@ -187,7 +187,7 @@ def eight_attributes(attributes=8):
 )
 def test_the_bound_leaves_little_to_look_at(attributes, bits, hash_us, most):
     """A bound that is too low is not wrong, but the search then looks at everything."""
-    found = best_bits(eight_attributes(attributes), Prices(hash_us, 1), attributes, bits)
+    found = best_bits(every_pattern(attributes), Prices(hash_us, 1), attributes, bits)
     assert found.explored <= most
 
 

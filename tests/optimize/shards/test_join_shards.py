@@ -69,3 +69,14 @@ def test_a_stream_without_a_rate_counts_as_one():
 def test_only_keys_of_several_streams_are_dimensions_beside_the_rows_of_each():
     owners = [d.owners for d in join_cube(join_of(), 1, {}).dimensions]
     assert owners == [frozenset("ab"), frozenset("bc"), *map(frozenset, "abc")]
+
+
+def test_a_key_that_one_stream_shares_with_a_static_relation_is_no_dimension():
+    text = (
+        "SELECT a.p FROM A a [RANGE 9 SECONDS], B b [RANGE 9 SECONDS], T t "
+        "WHERE a.p = b.p AND a.q = t.q"
+    )
+    join = bind_join(qm.query(text, time="ts"), {"A": SCHEMA, "B": SCHEMA, "T": SCHEMA})
+    assert [each.name for each in join.classes] == ["a.p = b.p", "a.q = t.q"]
+    owners = [d.owners for d in join_cube(join, 1, {}).dimensions]
+    assert owners == [frozenset("ab"), frozenset("a"), frozenset("b")]

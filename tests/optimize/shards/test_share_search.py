@@ -133,6 +133,7 @@ def test_a_stream_weighs_one_over_the_owners_of_its_largest_dimension():
         # All of it goes to the first dimension: 32 / 16 is still twice the other.
         ([(0,), (1,)], [32.0, 1.0], [1.0, 0.5]),
         ([(0, 1)], [3.0, 1.0, 7.0], [0.75, 0.25, 0.0]),
+        ([(0,), (1,)], [0.08, 0.02], [1.0, 1.0]),
     ],
 )
 def test_fitted_weights_are_those_of_the_best_shares_that_need_not_be_integers(
@@ -145,3 +146,18 @@ def test_a_stream_that_costs_nothing_still_weighs_something_where_it_owns():
     found = share_search._fitted_weights([(0, 1), (2,)], [1.0, 0.0, 1.0, 5.0], 4)
     assert (found[1], found[3]) == (1e-12, 0.0)
     assert share_search._fitted_weights([(0,)], [0.0], 4) == [1e-12]
+
+
+@pytest.mark.parametrize(
+    ("owners", "costs", "left", "least"),
+    [
+        ([(0,), (1,), (2,)], [1.0, 5.0, 25.0], 30, 5.155),
+        ([(0, 1), (0, 2)], [1.0, 5.0, 9.0], 6, 5.66),
+        ([(0, 1), (1, 2), (2, 3)], [1.0, 2.0, 3.0, 4.0], 64, 1.152),
+    ],
+)
+def test_the_highest_of_sixty_tangents_is_a_good_bound(owners, costs, left, least):
+    fitted = share_search._fitted_weights(owners, costs, left)
+    for owning in owners:
+        assert sum(fitted[s] for s in owning) <= 1 + 1e-9
+    assert share_search._spend(costs, fitted, left) > least

@@ -114,7 +114,7 @@ class ShareSearch:
 
         Weights by size are tight where streams own dimensions of one size; others are fitted.
         """
-        if left == 1 or d == len(self._owners):
+        if left == 1:
             return sum(costs)
         bound = _spend(costs, self._weights[d], left)
         if not self._worth(bound):
