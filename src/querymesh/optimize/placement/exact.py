@@ -30,8 +30,8 @@ from querymesh.optimize.placement.costs import Costs, Placement
 from querymesh.optimize.routes.subset import After
 
 MOST_PAIRS = 180_000
-"""Pairs of sets, at most, of the exact search, a tenth of a second or so:
-eleven operators that both engines can run, or more of which one engine alone can run some."""
+"""Pairs of sets, at most, that the exact search looks at: those of eleven operators that both
+engines can run, or of more where some have one engine only. It takes a tenth of a second or so."""
 
 SAME = 1e-12
 """Costs that differ by no more than this share are the same: then the fewest rows cross."""
