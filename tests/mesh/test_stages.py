@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from meshes import one_route, three_kinds
 from querymesh.classify.tree import Leaf, attributes_of, leaves, leaves_of
 from querymesh.errors import MeshFileError
+from querymesh.mesh.fit import as_single
 from querymesh.mesh.mesh import LeafStats
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
 from querymesh.mesh.stages import Parts, Stages, stages_fault
@@ -141,3 +142,14 @@ def test_stages_that_do_not_fit_the_mesh_are_refused(stages, message):
     content = {**json.loads(mesh_to_json(MESH)), "stages": stages}
     with pytest.raises(MeshFileError, match=message):
         mesh_from_json(json.dumps(content), asked=MESH.query)
+
+
+def test_a_single_route_keeps_to_the_stages_of_its_mesh():
+    alike = replace(MESH, stages=Stages(((0, 3), (0, 3), (0, 3))))
+    assert (as_single(alike).routes, as_single(alike).stages) == ((MESH.single,), Stages(((0, 3),)))
+    other = replace(MESH, stages=Stages(((1, 1), (0, 3), (3, 0))))
+    single = as_single(other)
+    assert (single.routes, single.single) == ((MESH.leaf_routes[0],), MESH.leaf_routes[0])
+    assert single.stages == Stages(((1, 1),))
+    assert as_single(MESH).stages is None
+    assert as_single(MESH).expected_us == MESH.single_us

@@ -291,3 +291,39 @@ def test_a_route_in_parts_costs_what_its_rows_meet():
     assert us.tolist() == [1 + 100 + 21 + 4, 1, 1 + 100 + 20]
     us = staged_us(profile, costs, Parts((1, 2, 3), (), ()), 100.0)
     assert us.tolist() == [7 + 100, 1, 3]
+
+
+def drawn_at_random(seed):
+    """Kinds of tuples with pass rates, costs and engines of any size: rows to draw, and costs."""
+    rng = np.random.default_rng(seed)
+    operators, count = int(rng.integers(2, 7)), int(rng.integers(1, 5))
+    rates = rng.choice([0.02, 0.3, 0.6, 0.9, 0.98], (count, operators))
+    costs = costs_of(
+        rng.choice([CATALYST, PYTHON, BOTH, BOTH], operators),
+        rng.choice([0.02, 0.3, 2.0, 8.0], operators),
+        rng.choice([0.05, 0.2, 2.0, 10.0], operators),
+        transport_by_columns([{f"c{k}"} for k in rng.integers(0, 4, operators)]),
+    )
+
+    def draw(rows):
+        kind = rng.integers(0, count, rows)
+        names = pa.array(np.array(list("abcd"))[kind])
+        sample = pa.table({"kind": names, "noise": rng.normal(size=rows)})
+        return profile_of(rng.random((rows, operators)) < rates[kind], sample=sample)
+
+    return draw, costs
+
+
+@pytest.mark.parametrize("rows", [30, 200, 1000])
+def test_what_is_chosen_from_a_sample_beats_plain_spark_on_other_tuples(rows):
+    beaten = 0
+    for seed in range(40):
+        draw, costs = drawn_at_random(seed)
+        decision = decided(draw(rows), costs)
+        if decision.chosen != "plain":
+            others = draw(5000)
+            parts = decision.stages.parts(decision.mesh)
+            ours_us = leaves_us(others, costs, decision.mesh.tree, parts).mean()
+            assert ours_us < plain_us(others, costs).mean()
+            beaten += 1
+    assert beaten > 10

@@ -169,9 +169,9 @@ def test_the_local_search_comes_close_to_the_exact_one(seed):
     assert exact_us <= local_us <= 1.1 * exact_us
 
 
-def test_the_exact_search_is_asked_for_up_to_ten_operators_of_both_engines_or_twelve_of_one():
-    assert 3**10 <= MOST_PAIRS < 3**11
-    assert is_exact(costs_of([BOTH] * 10, [1.0] * 10, [1.0] * 10))
-    assert not is_exact(costs_of([BOTH] * 11, [1.0] * 11, [1.0] * 11))
+def test_the_exact_search_is_asked_for_up_to_eleven_operators_of_both_engines_or_more_of_one():
+    assert 3**11 <= MOST_PAIRS < 3**12
+    assert is_exact(costs_of([BOTH] * 11, [1.0] * 11, [1.0] * 11))
+    assert not is_exact(costs_of([BOTH] * 12, [1.0] * 12, [1.0] * 12))
     assert is_exact(costs_of([BOTH, CATALYST] * 6, [1.0] * 12, [1.0] * 12))
     assert not is_exact(costs_of([PYTHON] * 50, [1.0] * 50, [1.0] * 50))

@@ -13,7 +13,7 @@ from querymesh.optimize.search.iterative_improvement import iterative_improvemen
 from querymesh.optimize.search.stop import Stop
 from querymesh.optimize.train.describe import best_single, costs_us
 from querymesh.optimize.train.folds import Fold
-from querymesh.optimize.train.train import train_mesh
+from querymesh.optimize.train.train import train_judged, train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.query.parse.query import query
 
@@ -263,3 +263,14 @@ def test_an_untrained_mesh_runs_the_order_as_written_except_for_precedence():
     mesh = written_order(QUERY, ("a", "b"), (frozenset({2}), frozenset()))
     assert mesh.routes == ((2, 1),)
     assert mesh.sample_rows == 0
+
+
+def test_a_mesh_that_saves_within_its_error_is_in_doubt():
+    outcomes = []
+    for seed in range(60):
+        trained_on = three_classes(rows=60, seed=seed)
+        outcomes.append(train_judged(QUERY, trained_on, OVERHEADS))
+    doubtful = [each for each in outcomes if each.in_doubt]
+    assert all("could be chance" in each.mesh.why for each in doubtful)
+    assert doubtful
+    assert not train_judged(QUERY, three_classes(), OVERHEADS).in_doubt

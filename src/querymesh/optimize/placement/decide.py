@@ -9,7 +9,7 @@
        └ no:  plain Spark, as written
 
 `Decision.candidates` has what each of them is expected to cost. One mesh is trained, for the engine
-whose best single order is cheapest, and only where even a clairvoyant would save the margin.
+whose best single order is cheapest, and only where a clairvoyant would save enough by kinds.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ from querymesh.query.model import Query
 from querymesh.stats.profile import Profile
 
 PLAIN = "plain"
+
+MESH_SECONDS = 0.3
+"""What training a mesh takes, about. A job that could not save as much by it trains none."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,9 @@ def decide(
             found[name] = single_order(placement, profile, costs, overheads, training)
     in_doubt = False
     if found and not one_route and profile.operators > 1:
-        best = min(found, key=lambda name: float(found[name].row_us(profile, costs).mean()))
-        if found[best].row_us(profile, costs).mean() - filter_.bound_us > filter_.needed_us:
+        single_us = {n: float(routes.row_us(profile, costs).mean()) for n, routes in found.items()}
+        best = min(single_us, key=single_us.__getitem__)
+        if filter_.could_gain_by_kinds(single_us[best]):
             found[best], in_doubt = with_mesh(found[best], query, profile, costs, training)
     return filter_.verdict(found, ruled_out, in_doubt)
 
@@ -148,6 +152,13 @@ class _Filter:
     @property
     def needed_us(self) -> float:
         return MARGIN * (self.plain_us + self.job.other_us)
+
+    def could_gain_by_kinds(self, single_us: float) -> bool:
+        """Whether a clairvoyant would save the margin, and more time than training takes."""
+        gain_us = single_us - self.bound_us
+        if gain_us <= MARGIN * (single_us + self.job.other_us):
+            return False
+        return self.job.rows is None or self.job.seconds(gain_us) > MESH_SECONDS
 
     def as_written(self, why: str) -> Decision:
         """Plain Spark, with nothing to compare it with."""

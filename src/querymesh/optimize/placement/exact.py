@@ -29,9 +29,9 @@ from querymesh.mesh.stages import Stage
 from querymesh.optimize.placement.costs import Costs, Placement
 from querymesh.optimize.routes.subset import After
 
-MOST_PAIRS = 60_000
-"""Pairs of sets, at most, of the exact search, which looks at them within a twentieth of a second
-or so: ten operators that both engines can run, or twelve half of which one engine alone can."""
+MOST_PAIRS = 180_000
+"""Pairs of sets, at most, that the exact search looks at: those of eleven operators that both
+engines can run, or of more where some have one engine only. It takes a tenth of a second or so."""
 
 SAME = 1e-12
 """Costs that differ by no more than this share are the same: then the fewest rows cross."""

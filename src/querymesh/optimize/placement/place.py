@@ -19,7 +19,7 @@ from querymesh.stats.profile import Profile, survivors
 def best_placement(
     profile: Profile, costs: Costs, crossing_us: Crossing | None = None
 ) -> Placement | None:
-    """Exact up to ten or twelve operators, a local search above; None where precedence allows no
+    """Exact up to about twelve operators, a local search above; None where precedence allows no
     order of the form Catalyst, Python, Catalyst.
 
     `crossing_us` says what a crossing row costs by the operators in Python; that of
