@@ -40,7 +40,8 @@ class Fabric:
         on_error: str = "raise",
     ) -> None:
         self.bound = bound
-        self._calls = UserCalls(bound.query.functions, on_error)
+        alone = len(bound.operators) == 1
+        self._calls = UserCalls(bound.query.functions, on_error, alone)
         self._tables = dict(tables or {})
         self.modules = make_modules(bound, self._tables, self._calls)
         self.metrics = Metrics()

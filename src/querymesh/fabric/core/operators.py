@@ -36,12 +36,14 @@ class UserCalls:
 
     functions: Mapping[str, Predicate]
     on_error: str = "raise"
+    alone: bool = False
+    """Whether there is no other operator, which could guard a function."""
     _failed: npt.NDArray[np.bool_] | None = field(default=None, init=False)
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
         """One value per row of the function; under "drop", NULL where it raised."""
         if self.on_error == "raise":
-            return predicate.apply(args, rows)
+            return predicate.apply(args, rows, alone=self.alone)
         result, failed = predicate.apply_dropping(args, rows)
         if failed.any():
             self._failed = failed if self._failed is None else self._failed | failed

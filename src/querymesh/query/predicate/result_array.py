@@ -13,9 +13,12 @@ from querymesh.query.types import Kind, kind_of
 _WIDENS = {(Kind.INTEGER, Kind.FLOAT)}
 
 
-def as_array(name: str, result: Any, n: int, returns: pa.DataType) -> pa.Array:
-    """Check and convert; numbers are never taken for booleans, since 0.3 would silently be True."""
-    expected = f"expected {n} values of type {returns}"
+def as_array(name: str, result: Any, n: int, returns: pa.DataType, hint: str = "") -> pa.Array:
+    """Check and convert; numbers are never taken for booleans, since 0.3 would silently be True.
+
+    `hint` ends the error about a result that is no array, list or Series.
+    """
+    expected = f"expected {n} values of type {returns}{hint}"
     array = _to_arrow(name, result, expected)
     if len(array) != n:
         raise PredicateError(
