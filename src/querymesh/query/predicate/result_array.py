@@ -47,11 +47,12 @@ def _to_arrow(name: str, result: Any, expected: str) -> pa.Array:
         return pa.concat_arrays(result.chunks) if result.num_chunks else pa.array([], result.type)
     if hasattr(result, "to_arrow"):
         return _to_arrow(name, result.to_arrow(), expected)
-    if isinstance(result, np.ndarray) and result.ndim != 1:
-        raise PredicateError(
-            f"predicate {name} returned a numpy array of shape {result.shape}, {expected}"
-        )
     is_pandas = type(result).__module__.partition(".")[0] == "pandas"
+    if (is_pandas or isinstance(result, np.ndarray)) and getattr(result, "ndim", 1) != 1:
+        kind = "pandas DataFrame" if is_pandas else "numpy array"
+        raise PredicateError(
+            f"predicate {name} returned a {kind} of shape {result.shape}, {expected}"
+        )
     is_sequence = is_pandas or isinstance(result, (list, tuple, np.ndarray))
     if not is_sequence and not hasattr(result, "__arrow_array__"):
         if not hasattr(result, "to_numpy"):

@@ -26,6 +26,8 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import output_struct
+from querymesh.spark.task_edge import at_the_edge
+from querymesh.spark.worker_python import check_workers
 
 
 def run_filter(
@@ -73,6 +75,7 @@ def _on_fabric(
     run: Run,
 ) -> DataFrame:
     """The query on Arrow tasks."""
+    check_workers(source.sparkSession)
     view = run.view
     following = beginning.follow(run)
     reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
@@ -82,7 +85,7 @@ def _on_fabric(
         return filter_by(source, task, names)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task.run(batches, task_place())
+        return at_the_edge(task.run(batches, task_place()))
 
     return source.mapInArrow(results, output_struct(view.bound, data))
 
