@@ -5,6 +5,7 @@ A check never raises. It says what it found, and where that is a problem, what t
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.spark.java import find_java
 from querymesh.spark.session import local_session
+from querymesh.spark.worker_python import check_python
 
 LEAST_PYTHON = (3, 11)
 ROWS = 1000
@@ -43,6 +45,7 @@ def checks() -> Iterator[Check]:
     yield _tried("java", _java, "install a JDK, or: pip install 'querymesh[java]'")
     for package in ("pyspark", "pyarrow", "numpy", "sqlglot"):
         yield _package(package, f"pip install --upgrade {package}")
+    yield _tried("worker", _worker_python, f"set PYSPARK_PYTHON={sys.executable}")
     yield _optional("altair", "vl-convert-python")
     yield _tried(
         "calibration", _calibration, "the fabric itself failed: please report this with the text"
@@ -69,6 +72,11 @@ def _python() -> str:
     if sys.version_info[:2] < LEAST_PYTHON:
         raise QueryMeshError(f"{platform.python_version()} is too old")
     return platform.python_version()
+
+
+def _worker_python() -> str:
+    executable = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    return f"Python {check_python(executable)} for Spark's workers, {executable}"
 
 
 def _java() -> str:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from querymesh.errors import PredicateError, QueryError
+from querymesh.errors import OptionError, PredicateError, QueryError
 from querymesh.query.predicate.predicate import Predicate, function, predicate
 
 PORTS = pa.array([22, 80, None, 445])
@@ -151,3 +151,9 @@ def test_functions_give_values_of_their_declared_type() -> None:
 def test_bad_settings_are_refused_at_once(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(QueryError, match=said):
         predicate(lambda x: x, **arguments)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("wrong", ["Pandas", "arrow", None, 1, 0, "true"])
+def test_a_wrong_value_of_vectorised_names_the_three(wrong: object) -> None:
+    with pytest.raises(OptionError, match=r'vectorised is True .*"pandas" .*False .*not'):
+        predicate(lambda x: x, name="p", vectorised=wrong)  # type: ignore[call-overload]

@@ -43,7 +43,8 @@ class Fabric:
         self.bound = bound
         filters_only = all(isinstance(operator, Filter) for operator in bound.operators)
         defers = on_error == "raise" and filters_only and not isinstance(bound, SharedQuery)
-        self._calls = UserCalls(bound.query.functions, "defer" if defers else on_error)
+        alone = len(bound.operators) == 1
+        self._calls = UserCalls(bound.query.functions, "defer" if defers else on_error, alone)
         self._output_calls = UserCalls(bound.query.functions, on_error)
         self._tables = dict(tables or {})
         self.modules = make_modules(bound, self._tables, self._calls)

@@ -36,7 +36,7 @@ class FailedCall:
     def error(self) -> PredicateError:
         """What the function raised, told with its row; it is called once more for that."""
         try:
-            self.predicate.apply(self.args, 1)
+            self.predicate.apply(self.args, 1, alone=True)
         except PredicateError as error:
             return error
         return PredicateError(
@@ -58,6 +58,8 @@ class UserCalls:
 
     functions: Mapping[str, Predicate]
     on_error: str = "raise"
+    alone: bool = False
+    """Whether there is no other operator, which could guard a function."""
     deferred: dict[int, FailedCall] = field(default_factory=dict, init=False)
     """By row of the window."""
     _failed: Bools | None = field(default=None, init=False)
@@ -66,7 +68,7 @@ class UserCalls:
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
         """One value per row of the function; NULL where it raised and that is no error yet."""
         if self.on_error == "raise":
-            return predicate.apply(args, rows)
+            return predicate.apply(args, rows, alone=self.alone)
         result, failed = predicate.apply_dropping(args, rows)
         if failed.any():
             self._failed = failed if self._failed is None else self._failed | failed

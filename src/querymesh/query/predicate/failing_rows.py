@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from querymesh.query.predicate.user_frames import user_traceback
+
 Run = Callable[[Sequence[pa.Array], int], Any]
 _SHOWN_CHARACTERS = 200
+_OF_THE_CODE = (NameError, ImportError, SyntaxError)
+"""Errors that no row is to blame for: neither a guard nor dropping the row is a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,29 @@ def results_by_halves(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tu
         yield n, result
 
 
-def failure_text(
-    name: str,
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a function raised on a batch, as text; `cause` is what it raised."""
+
+    text: str
+    cause: Exception
+
+
+def failure(
+    predicate: str,
     labels: Sequence[str],
     run: Run,
     args: Sequence[pa.Array],
     n: int,
     error: Exception,
-) -> str:
-    """The text of the error: which function raised, on which row, and what to do about it."""
+    *,
+    alone: bool,
+) -> Failure:
+    """Which row the function raised on, and what to do about it.
+
+    `alone` says that no other operator could guard it. Not to be called while the error is being
+    handled, or each further attempt would tell of it as its context.
+    """
     row, cause = _first_failing(run, args, n, error)
     if row is None:
         where = f"on a batch of {n} rows (no single row makes it fail again)"
@@ -58,13 +75,17 @@ def failure_text(
             f"{label}={arg[row].as_py()!r}" for label, arg in zip(labels, args, strict=True)
         )
         where = f"on the row {_abbreviated(values)}" if values else f"on row {row} of its batch"
-    trace = "".join(traceback.format_exception(cause)).rstrip()
-    return (
-        f"predicate {name} raised {type(cause).__name__} {where}.\n"
-        "If another predicate is meant to guard it, name that one in after=; "
-        'to count and drop such rows, run with on_error="drop".\n'
-        f"{trace}"
-    )
+    lines = [f"predicate {predicate} raised {type(cause).__name__} {where}."]
+    if row is not None and not isinstance(cause, _OF_THE_CODE):
+        lines.append(_advice(alone))
+    return Failure("\n".join([*lines, user_traceback(cause)]), cause)
+
+
+def _advice(alone: bool) -> str:
+    drop = 'to count and drop such rows, run with on_error="drop".'
+    if alone:
+        return drop[0].upper() + drop[1:]
+    return f"If another predicate is meant to guard it, name that one in after=; {drop}"
 
 
 def _first_failing(

@@ -1,7 +1,8 @@
 """User functions: how a Python function becomes an operator or a part of a SQL expression.
 
-A function gets Arrow arrays and gives one value per row back. What it gives is checked each time,
-because a wrong length or type would otherwise surface far away, as a wrong result.
+A function gets Arrow arrays, pandas Series or single values, and gives one value per row back. What
+it gives is checked each time, because a wrong length or type would otherwise surface far away, as a
+wrong result.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Bools
-from querymesh.errors import PredicateError, QueryError
-from querymesh.query.predicate.failing_rows import Raised, failure_text, results_by_halves
+from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
+from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array
+from querymesh.query.predicate.user_frames import user_traceback
+from querymesh.query.predicate.wrong_use import Given, remedy
 
 _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -29,7 +33,7 @@ class Predicate:
 
     `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
     the measured time of a row (or for money, or tokens); `after` names operators that must come
-    earlier on every route.
+    earlier on every route; `vectorised` says what the function is given.
     """
 
     fn: Callable[..., Any]
@@ -38,7 +42,7 @@ class Predicate:
     cost_us: float | None = None
     after: tuple[str, ...] = ()
     returns: pa.DataType = _BOOLEAN
-    vectorised: bool = True
+    vectorised: Given = True
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -52,22 +56,36 @@ class Predicate:
             raise QueryError(
                 f"predicate {self.name}: cost_us must be positive, not {self.cost_us!r}"
             )
+        if not (isinstance(self.vectorised, bool) or self.vectorised == "pandas"):
+            raise OptionError(
+                f"predicate {self.name}: vectorised is True (the function takes Arrow arrays), "
+                f'"pandas" (Series) or False (the values of one row), not {self.vectorised!r}'
+            )
+        if self.vectorised == "pandas" and find_spec("pandas") is None:
+            raise SetupError(
+                f'predicate {self.name}: vectorised="pandas" needs pandas: pip install pandas'
+            )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a decorated function can still be tested alone."""
         return self.fn(*args, **kwargs)
 
-    def apply(self, args: Sequence[pa.Array], n: int) -> pa.Array:
-        """The function's value for each of n rows; PredicateError if it raises or misbehaves."""
+    def apply(self, args: Sequence[pa.Array], n: int, *, alone: bool = False) -> pa.Array:
+        """The function's value for each of n rows; PredicateError if it raises or misbehaves.
+
+        `alone` says that the query has no other operator, for the advice in an error.
+        """
         if n == 0:
             return pa.array([], self.returns)
         try:
             result = self._run(args, n)
         except Exception as error:
-            raise PredicateError(
-                failure_text(self.name, self._labels(args), self._run, args, n, error)
-            ) from error
-        return self._checked(result, n)
+            raised = error
+        else:
+            return self._checked(result, n)
+        text, cause = self._why_it_raised(raised, args, n, alone)
+        # Its frames stand in the text, which goes where they cannot: from a task to the driver.
+        raise PredicateError(text) from cause.with_traceback(None)
 
     def apply_dropping(self, args: Sequence[pa.Array], n: int) -> tuple[pa.Array, Bools]:
         """Like `apply`, but rows on which the function raises are NULL; also which these are."""
@@ -83,7 +101,18 @@ class Predicate:
             done += rows
         return (pa.concat_arrays(pieces) if pieces else pa.array([], self.returns)), failed
 
+    def _why_it_raised(
+        self, error: Exception, args: Sequence[pa.Array], n: int, alone: bool
+    ) -> tuple[str, Exception]:
+        if (instead := remedy(self.fn, self.vectorised, error)) is not None:
+            told = f"predicate {self.name} raised {type(error).__name__}: {instead}.\n"
+            return told + user_traceback(error), error
+        found = failure(self.name, self._labels(args), self._run, args, n, error, alone=alone)
+        return found.text, found.cause
+
     def _run(self, args: Sequence[pa.Array], n: int) -> Any:
+        if self.vectorised == "pandas":
+            return self.fn(*(arg.to_pandas() for arg in args))
         if self.vectorised:
             return self.fn(*args)
         if not args:
@@ -91,7 +120,9 @@ class Predicate:
         return [self.fn(*row) for row in zip(*(arg.to_pylist() for arg in args), strict=True)]
 
     def _checked(self, result: Any, n: int) -> pa.Array:
-        return as_array(self.name, result, n, self.returns)
+        is_single = isinstance(result, (bool, np.bool_)) and self.vectorised is not False
+        hint = "; a function of the values of one row needs vectorised=False" if is_single else ""
+        return as_array(self.name, result, n, self.returns, hint)
 
     def _labels(self, args: Sequence[pa.Array]) -> tuple[str, ...]:
         if len(self.columns) == len(args):
@@ -110,7 +141,7 @@ def predicate(
     name: str | None = ...,
     cost_us: float | None = ...,
     after: Iterable[str] = ...,
-    vectorised: bool = ...,
+    vectorised: Given = ...,
 ) -> Predicate: ...
 
 
@@ -122,7 +153,7 @@ def predicate(
     name: str | None = ...,
     cost_us: float | None = ...,
     after: Iterable[str] = ...,
-    vectorised: bool = ...,
+    vectorised: Given = ...,
 ) -> Decorator: ...
 
 
@@ -133,12 +164,18 @@ def predicate(
     name: str | None = None,
     cost_us: float | None = None,
     after: Iterable[str] = (),
-    vectorised: bool = True,
+    vectorised: Given = True,
 ) -> Predicate | Decorator:
     """Make a condition of a Python function; as a decorator or as a plain call.
 
-    The function gets one Arrow array per column and returns one boolean per row; NULL drops the
-    row. With `vectorised=False` it is called row by row with Python values.
+    - `vectorised=True`: the function gets an Arrow array for each column, and returns a boolean for
+      each row: an Arrow or numpy array, a Series or a list
+    - `vectorised="pandas"`: it gets a pandas Series for each column, with NULL as pandas has it:
+      NaN among numbers (integers become floats), NaT among times, None or NaN among texts. So
+      `s > 3` is False for a NULL, where SQL has NULL; either drops the row
+    - `vectorised=False`: it is called row by row with Python values, None for NULL
+
+    A NULL drops the row.
 
     >>> import pyarrow.compute as pc
     >>> @predicate(columns=["port"])
@@ -159,7 +196,7 @@ def function(
     name: str | None = ...,
     cost_us: float | None = ...,
     after: Iterable[str] = ...,
-    vectorised: bool = ...,
+    vectorised: Given = ...,
 ) -> Predicate: ...
 
 
@@ -172,7 +209,7 @@ def function(
     name: str | None = ...,
     cost_us: float | None = ...,
     after: Iterable[str] = ...,
-    vectorised: bool = ...,
+    vectorised: Given = ...,
 ) -> Decorator: ...
 
 
@@ -184,7 +221,7 @@ def function(
     name: str | None = None,
     cost_us: float | None = None,
     after: Iterable[str] = (),
-    vectorised: bool = True,
+    vectorised: Given = True,
 ) -> Predicate | Decorator:
     """Make a function that SQL expressions may call, as in `score(s.data) > 0.5`.
 
@@ -201,7 +238,7 @@ def _made(
     name: str | None,
     cost_us: float | None,
     after: Iterable[str],
-    vectorised: bool,
+    vectorised: Given,
 ) -> Predicate | Decorator:
     def make(fn: Callable[..., Any]) -> Predicate:
         return Predicate(

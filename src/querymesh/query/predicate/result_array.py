@@ -13,9 +13,12 @@ from querymesh.query.types import Kind, kind_of
 _WIDENS = {(Kind.INTEGER, Kind.FLOAT)}
 
 
-def as_array(name: str, result: Any, n: int, returns: pa.DataType) -> pa.Array:
-    """Check and convert; numbers are never taken for booleans, since 0.3 would silently be True."""
-    expected = f"expected {n} values of type {returns}"
+def as_array(name: str, result: Any, n: int, returns: pa.DataType, hint: str = "") -> pa.Array:
+    """Check and convert; numbers are never taken for booleans, since 0.3 would silently be True.
+
+    `hint` ends the error about a result that is no array, list or Series.
+    """
+    expected = f"expected {n} values of type {returns}{hint}"
     array = _to_arrow(name, result, expected)
     if len(array) != n:
         raise PredicateError(
@@ -44,11 +47,12 @@ def _to_arrow(name: str, result: Any, expected: str) -> pa.Array:
         return pa.concat_arrays(result.chunks) if result.num_chunks else pa.array([], result.type)
     if hasattr(result, "to_arrow"):
         return _to_arrow(name, result.to_arrow(), expected)
-    if isinstance(result, np.ndarray) and result.ndim != 1:
-        raise PredicateError(
-            f"predicate {name} returned a numpy array of shape {result.shape}, {expected}"
-        )
     is_pandas = type(result).__module__.partition(".")[0] == "pandas"
+    if (is_pandas or isinstance(result, np.ndarray)) and getattr(result, "ndim", 1) != 1:
+        kind = "pandas DataFrame" if is_pandas else "numpy array"
+        raise PredicateError(
+            f"predicate {name} returned a {kind} of shape {result.shape}, {expected}"
+        )
     is_sequence = is_pandas or isinstance(result, (list, tuple, np.ndarray))
     if not is_sequence and not hasattr(result, "__arrow_array__"):
         if not hasattr(result, "to_numpy"):

@@ -34,6 +34,8 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import conform, output_struct
+from querymesh.spark.task_edge import at_the_edge
+from querymesh.spark.worker_python import check_workers
 
 
 def run_filter(
@@ -108,6 +110,7 @@ def _on_fabric(
     columns: CatalystColumns,
 ) -> DataFrame:
     """The query on Arrow tasks."""
+    check_workers(source.sparkSession)
     view = run.view
     following = beginning.follow(run)
     reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
@@ -119,7 +122,7 @@ def _on_fabric(
         return staged_filter(source, task, sent, view.mesh, columns, left.above)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task.run(batches, task_place())
+        return at_the_edge(task.run(batches, task_place()))
 
     return source.mapInArrow(results, output_struct(view.bound, data))
 

@@ -34,6 +34,7 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.context import has_python_filter, task_place
 from querymesh.spark.filters.native import CatalystColumns, leaf_number, mesh_condition, project
+from querymesh.spark.task_edge import at_the_edge
 
 _by_hints: Any = arrow_udf
 """PySpark's own types ask for a kind of function, where the hints of a function say it."""
@@ -134,7 +135,7 @@ def _python_stage(run: Stage, sent: Sent, returns: DataType, barrier: bool) -> C
     names = sent.names
 
     def querymesh(parts: Iterator[Any]) -> Iterator[pa.Array]:
-        return run(names, parts, task_place())
+        return at_the_edge(run(names, parts, task_place()))
 
     # PySpark reads from the hints that batches come as an iterator, and knows typing's names only.
     arrays = pa.Array if len(names) == 1 else typing.Tuple[pa.Array, ...]  # noqa: UP006

@@ -39,6 +39,8 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import WATERMARK, output_struct
+from querymesh.spark.task_edge import at_the_edge
+from querymesh.spark.worker_python import check_workers
 
 
 def run_join(
@@ -54,6 +56,7 @@ def run_join(
         from querymesh.spark.joins.tree_run import run_tree
 
         return run_tree(job, data, options)
+    check_workers(next(iter(frames.values())).sparkSession)
     beginning = options.policy.begin(job)
     shards = shard_count(join, options.shards, job.tasks)
     cube, storing = join_cube(join, shards, beginning.rates), None
@@ -70,7 +73,7 @@ def run_join(
     task = _task(job, data, frames, run, following, slots, storing, indices)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task.run(batches, task_place())
+        return at_the_edge(task.run(batches, task_place()))
 
     # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
     struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])

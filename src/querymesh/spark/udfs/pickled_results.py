@@ -49,7 +49,8 @@ _KEPT: tuple[type[DataType], ...] = (
 def results_of_pickle(values: Iterable[Any], returns: DataType, arrow: pa.DataType) -> pa.Array:
     """The values as Spark has them after the way through pickle, of the declared type."""
     take = _taker(returns)
-    taken = [None if value is None else take(_as_java_sees(value)) for value in values]
+    with np.errstate(over="ignore"):  # a double that no float can hold is infinite, as in Java
+        taken = [None if value is None else take(_as_java_sees(value)) for value in values]
     if isinstance(returns, DateType):
         return pa.array(taken, pa.int32()).cast(arrow)
     if isinstance(returns, (TimestampType, TimestampNTZType)):

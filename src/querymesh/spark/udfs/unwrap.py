@@ -103,9 +103,9 @@ def unwrapped(session: SparkSession, expression: AnalysedExpression) -> SparkFun
     returns = _parse_datatype_json_string(found[0].returns)
     types = [_parse_datatype_json_string(text) for text in found[-1].arguments]
     without_arrow = expression.tree.fields["evalType"] == PythonEvalType.SQL_BATCHED_UDF
-    if not all(map(_travels, [returns, *types])):
-        return None
     if without_arrow and not is_known_to_pickle(returns):
+        return None
+    if not all(_travels(each, with_maps=not without_arrow) for each in (returns, *types)):
         return None
     innermost = calls[-1]
     keywords = [_keyword(child) for child in innermost.tree.children]
@@ -173,12 +173,16 @@ def _keyword(argument: Node) -> str | None:
     return str(argument.fields["key"]) if is_named else None
 
 
-def _travels(kind: T.DataType) -> bool:
-    """Whether Spark sends this type to every kind of Python function alike."""
+def _travels(kind: T.DataType, with_maps: bool) -> bool:
+    """Whether Spark sends this type to every kind of Python function alike.
+
+    Maps come in the order of Java's hashes to a function without Arrow.
+    """
     if isinstance(kind, T.ArrayType):
-        return _travels(kind.elementType)
+        return _travels(kind.elementType, with_maps)
     if isinstance(kind, T.MapType):
-        return _travels(kind.keyType) and _travels(kind.valueType)
+        parts = (kind.keyType, kind.valueType)
+        return with_maps and all(_travels(part, with_maps) for part in parts)
     if isinstance(kind, T.StructType):
-        return all(_travels(each.dataType) for each in kind)
+        return all(_travels(each.dataType, with_maps) for each in kind)
     return isinstance(kind, _SIMPLE)

@@ -1,0 +1,59 @@
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import querymesh as qm
+from querymesh.errors import PredicateError
+from querymesh.spark.task_edge import at_the_edge
+
+
+def test_an_error_of_ours_leaves_a_task_with_its_text_alone() -> None:
+    def results() -> Iterator[int]:
+        yield 1
+        try:
+            raise KeyError("inner")
+        except KeyError as cause:
+            raise PredicateError("what was wrong") from cause
+
+    edge = at_the_edge(results())
+    assert next(edge) == 1
+    with pytest.raises(PredicateError) as error:
+        next(edge)
+    shown = "".join(traceback.format_exception(error.value))
+    assert "KeyError" not in shown
+    assert "in results" not in shown
+    assert "PredicateError: what was wrong" in shown
+
+
+def test_other_errors_keep_their_frames() -> None:
+    def results() -> Iterator[int]:
+        raise KeyError("ours to mend")
+        yield 1
+
+    with pytest.raises(KeyError) as error:
+        list(at_the_edge(results()))
+    assert "in results" in "".join(traceback.format_exception(error.value))
+
+
+def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
+    spark: SparkSession,
+) -> None:
+    def unlucky(number: int) -> bool:
+        return 1 / (number - 77) > 0
+
+    numbers = spark.range(100)
+    first = qm.predicate(unlucky, columns=["id"], vectorised=False)
+    second = qm.predicate(lambda n: n > 3, name="large", columns=["id"], vectorised=False)
+    sample = spark.range(50)
+    run = numbers.transform(
+        qm.where(first, second, engine="fabric", policy="single", sample=sample)
+    )
+    with pytest.raises(Exception, match="unlucky") as error:
+        run.collect()
+    text = str(error.value)
+    assert "predicate unlucky raised ZeroDivisionError on the row id=77" in text
+    assert text.count("in unlucky") == 1
+    assert text.count("Traceback") == 1
+    assert "fabric" not in text.replace('engine="fabric"', "")
