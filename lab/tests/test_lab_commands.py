@@ -34,7 +34,9 @@ def test_the_laboratory_adds_every_command_that_is_named_without_it(
 def test_help_of_a_benchmark_names_its_options(added: list[EntryPoint]) -> None:
     result = invoke("bench", "where", "--help", added=added)
     assert result.exit_code == 0, result.output
-    assert all(word in result.output for word in ("--quick", "--case", "--growth", "--real"))
+    assert all(
+        word in result.output for word in ("--quick", "--case", "--growth", "--real", "--group")
+    )
 
 
 def test_an_unknown_benchmark_is_wrong_usage(added: list[EntryPoint]) -> None:
@@ -43,6 +45,11 @@ def test_an_unknown_benchmark_is_wrong_usage(added: list[EntryPoint]) -> None:
 
 def test_forms_of_the_join_benchmark_are_wrong_usage_of_others(added: list[EntryPoint]) -> None:
     fails(invoke("bench", "where", "--real", added=added), 2, "are of bench join")
+
+
+def test_groups_are_of_the_guest_benchmark(added: list[EntryPoint]) -> None:
+    fails(invoke("bench", "where", "--group", "tpch", added=added), 2, "is of bench guest")
+    fails(invoke("bench", "guest", "--group", "tpcds", added=added), 1, "tpcds", "tpch")
 
 
 def test_an_unknown_paper_or_figure_is_one_message(added: list[EntryPoint]) -> None:

@@ -19,7 +19,7 @@ from querymesh.cli.results import out, write_json
 Rows = list[dict[str, Any]]
 Quick = Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")]
 
-BENCHMARKS = ("where", "join", "policies", "goals")
+BENCHMARKS = ("where", "join", "policies", "goals", "guest")
 
 
 class Options(NamedTuple):
@@ -29,6 +29,8 @@ class Options(NamedTuple):
     cases: list[str] | None
     contestants: list[str] | None
     plots: Path | None
+    groups: list[str] | None
+    json_file: Path | None
 
 
 def reproduce(
@@ -48,7 +50,9 @@ def reproduce(
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="where, join, policies, goals, or all")] = "all",
+    what: Annotated[
+        str, typer.Argument(help="where, join, policies, goals, guest, or all")
+    ] = "all",
     json_file: JsonFile = None,
     quick: Quick = False,
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
@@ -64,18 +68,23 @@ def bench(
     ] = False,
     real: Annotated[bool, typer.Option("--real", help="of join, on real data")] = False,
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(help="of guest, all cases of this group; repeatable")
+    ] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
     if what not in (*BENCHMARKS, "all"):
         raise typer.BadParameter(
-            f"there is no benchmark {what!r}: choose where, join, policies, goals or all"
+            f"there is no benchmark {what!r}: choose where, join, policies, goals, guest or all"
         )
     forms = {"growth": growth, "indices": indices, "real": real}
     chosen = [name for name, asked in forms.items() if asked]
     if chosen and what != "join":
         raise typer.BadParameter("--growth, --indices and --real are of bench join")
+    if group and what not in ("guest", "all"):
+        raise typer.BadParameter("--group is of bench guest")
     chosen = chosen or [name for name in BENCHMARKS if what in (name, "all")]
-    options = Options(quick, case, contestant, plots)
+    options = Options(quick, case, contestant, plots, group, json_file)
     rows = [row for name in chosen for row in RUNS[name](options)]
     if json_file is not None:
         write_json(json_file, rows)
@@ -135,6 +144,17 @@ def _goals(options: Options) -> Rows:
     return _shown(rows, goals_table.print_rows)
 
 
+def _guest(options: Options) -> Rows:
+    from querymesh_lab.bench.guest import guest_bench, page
+
+    def save(rows: Rows) -> None:
+        if options.json_file is not None:
+            write_json(options.json_file, rows)
+
+    rows = guest_bench.run_guest(options.quick, options.cases, options.groups, _print_line, save)
+    return _shown(rows, page.print_rows)
+
+
 RUNS: dict[str, Callable[[Options], Rows]] = {
     "where": _where,
     "growth": _growth,
@@ -143,6 +163,7 @@ RUNS: dict[str, Callable[[Options], Rows]] = {
     "join": _join,
     "policies": _policies,
     "goals": _goals,
+    "guest": _guest,
 }
 """Each measures, prints its table and returns its rows."""
 

@@ -1,0 +1,1 @@
+"""The cases of `bench guest`, one file for each family of data."""
