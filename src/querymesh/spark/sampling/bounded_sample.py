@@ -54,6 +54,9 @@ READ_BYTES = 64 << 20
 ROUNDS = 3
 """So many times partitions are chosen, where those before had hardly any rows."""
 
+ENOUGH = 0.75
+"""With this share of the rows asked for no more partitions are read."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -181,7 +184,7 @@ def _collected(
         ran += chosen
         found += parts
         full |= len(parts) > len(chosen) or any(part.num_rows >= limited.share for part in parts)
-        if limited.rows_read() >= rows or (full and _rows(found) >= rows // 2):
+        if _rows(found) >= ENOUGH * rows or limited.has_searched(rows):
             break
     table = pa.Table.from_batches(found, schema)
     read = max(limited.rows_read(), table.num_rows)

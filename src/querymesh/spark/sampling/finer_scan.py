@@ -18,6 +18,10 @@ from querymesh.spark.sampling.physical_plan import PlanNode
 from querymesh.spark.sampling.read_bytes import FileReading
 
 LEAST_SPLIT = 1 << 20
+LONGER = 1.5
+"""A partition is so many times as long as a row group: row groups differ, and one that is cut is
+read by the partition that has its middle, so that short partitions would read nothing."""
+
 TEXT_PARTITIONS = 64
 """A source of lines is cut into so many partitions or more, unless they would be small."""
 
@@ -42,7 +46,7 @@ def finer_scan(session: SparkSession, leaf: PlanNode, reading: FileReading) -> P
 
 def _split_bytes(reading: FileReading) -> int:
     if reading.row_group_bytes is not None:
-        return max(LEAST_SPLIT, reading.row_group_bytes)
+        return max(LEAST_SPLIT, int(LONGER * reading.row_group_bytes))
     if reading.is_text:
         return max(LEAST_SPLIT, reading.bytes // TEXT_PARTITIONS)
     return reading.bytes

@@ -57,6 +57,10 @@ class SampledPlan:
         counts = [source.metrics().get("numOutputRows") for source in self.sources]
         return sum(int(count.get().value()) for count in counts if count.isDefined())
 
+    def has_searched(self, rows: int) -> bool:
+        """Whether so much was read for `rows` rows that filters must keep few of them."""
+        return self.most_read > self.share and self.rows_read() >= READ_FOR_ONE_SLOW * rows
+
     def reads_all(self, read: int) -> bool:
         """Whether no task can have stopped before its source ended, if so many rows were read."""
         return self.most_read <= self.share or read < self.most_read
