@@ -371,3 +371,8 @@ def test_categories_are_ordered_by_their_shares_however_many_tuples_they_have():
     tree = grown(pa.table({"k": names}), labels, max_leaves=2)
     # a and c are alike and stand at one end; by weight b would come between them and d.
     assert tree.test == Member("k", ("a", "c"))
+
+
+@pytest.mark.parametrize("values", [["a", "a", "b", "b"], [1.5, 1.5, 2.5, 2.5]])
+def test_of_columns_that_tell_the_same_the_first_is_asked(values):
+    assert grown(pa.table({"one": values, "two": values}), [0, 0, 1, 1]).test.attribute == "one"

@@ -108,6 +108,7 @@ def test_a_piece_is_as_large_as_one_thread_multiplies_and_no_larger(bins, pieces
         # The shares of the whole are 2^(2^k) to 1 after k squarings: 2^32 is nearly all.
         ((2.0**0.5, 1.0), 6),
         ((1.0, 0.0), 1),
+        ((0.0, 0.0), 1),
         ((1.0, 1.0), 50),
     ],
 )

@@ -52,8 +52,9 @@ def _greatest(matrices: Floats) -> Floats:
     for _ in range(MOST_SQUARINGS):
         square = _squared(power)
         power = _by_trace(square)
-        # The trace of the square is the sum of squares of shares of the whole.
-        if (square.trace(axis1=1, axis2=2) > NEARLY_ONE).all():
+        # The sum of the squares of the eigenvalues' shares; 0 where a table has no spread at all.
+        together = square.trace(axis1=1, axis2=2)
+        if ((together > NEARLY_ONE) | (together == 0)).all():
             break
     largest = power.diagonal(axis1=1, axis2=2).argmax(axis=1)
     return np.asarray(power[np.arange(len(power)), largest])
