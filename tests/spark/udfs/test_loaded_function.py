@@ -4,7 +4,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from pyspark.accumulators import INTEGER_ACCUMULATOR_PARAM, Accumulator, _deserialize_accumulator
+from pyspark.accumulators import Accumulator, AddingAccumulatorParam, _deserialize_accumulator
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.util import PythonEvalType
 
@@ -30,7 +30,7 @@ class Counter:
     """Stands for an accumulator of the driver's, which pickles as Spark's do."""
 
     def __reduce__(self) -> Any:
-        return _deserialize_accumulator, (77, 0, INTEGER_ACCUMULATOR_PARAM)
+        return _deserialize_accumulator, (77, 0, AddingAccumulatorParam(0))
 
 
 @pytest.fixture(autouse=True)
