@@ -19,7 +19,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.spark.java import find_java
 from querymesh.spark.session import local_session
-from querymesh.spark.worker_python import check_python
+from querymesh.spark.workers.worker_python import check_python
 
 LEAST_PYTHON = (3, 11)
 ROWS = 1000

@@ -126,7 +126,7 @@ def test_opaque_conditions_tell_no_kinds_apart(rows):
             "sha2(text, 256) < 'c'",
             "md5(text) < 'c'",
             policy=qm.policies.Mesh(sample_rows=1000),
-        )  # fmt: skip
+        )
     )
     assert not any(entry.name.startswith("__") for entry in qm.inspect(out).mesh.left_out)
     expected = "split(text, '1')[0] = text AND sha2(text, 256) < 'c' AND md5(text) < 'c'"

@@ -130,18 +130,14 @@ def test_a_streams_filter_prunes_columns_and_pushes_down(spark, logs, tmp_path):
     logs.select("id", "port", "text", "unused").write.parquet(str(tmp_path / "in"))
     schema = "id BIGINT, port INT, text STRING, unused STRING"
     stream = spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
-    seen = []
-
-    def look(batch, number):
-        plan = batch._jdf.queryExecution().executedPlan().toString()
-        seen.append((plan, batch.count()))
-
     kept = stream.transform(qm.where(has_a_seven, "text RLIKE '[0-4]'", "port > 3")).select("id")
-    query = kept.writeStream.foreachBatch(look).option(
-        "checkpointLocation", str(tmp_path / "checkpoint")
-    )
-    query.trigger(availableNow=True).start().awaitTermination()
-    assert sum(rows for _, rows in seen) == (
-        logs.filter("text LIKE '%7%' AND text RLIKE '[0-4]' AND port > 3").count()
-    )
-    assert "GreaterThan(port,3)" in seen[0][0]
+    writer = kept.writeStream.format("memory").queryName("pruned_stream")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    plan = query._jsq.explainInternal(True)
+    (line,) = {each.strip() for each in plan.splitlines() if "FileScan" in each}
+    assert "GreaterThan(port,3)" in pushed(line), plan
+    assert "unused" not in read(line), plan
+    expected = logs.filter("text LIKE '%7%' AND text RLIKE '[0-4]' AND port > 3")
+    assert spark.table("pruned_stream").count() == expected.count()

@@ -78,8 +78,10 @@ def _wanted(fn: Callable[..., Any], given: Given, error: BaseException) -> Given
     return "pandas" if is_whole else False
 
 
-def _owner_of(attribute: str) -> Given | None:
+def _owner_of(attribute: str | None) -> Given | None:
     """Which kind of values has an attribute of this name."""
+    if attribute is None:  # raised by hand, without saying what is missing
+        return None
     if attribute in _PANDAS_ONLY:
         return "pandas"
     if attribute in _ARROW_ONLY:

@@ -34,10 +34,11 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import conform, output_struct
-from querymesh.spark.task_edge import at_the_edge
-from querymesh.spark.worker_python import check_workers
+from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
+from querymesh.spark.workers.worker_python import check_workers
 
 
+@tells_plainly
 def run_filter(
     bound: BoundQuery,
     data: Mapping[str, Data],

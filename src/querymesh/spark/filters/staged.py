@@ -34,7 +34,7 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.context import has_python_filter, task_place
 from querymesh.spark.filters.native import CatalystColumns, leaf_number, mesh_condition, project
-from querymesh.spark.task_edge import at_the_edge
+from querymesh.spark.workers.task_edge import at_the_edge
 
 _by_hints: Any = arrow_udf
 """PySpark's own types ask for a kind of function, where the hints of a function say it."""

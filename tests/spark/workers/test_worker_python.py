@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 import querymesh as qm
 from querymesh.errors import SetupError
 from querymesh.report.doctor import Check, checks
-from querymesh.spark import worker_python
+from querymesh.spark.workers import worker_python
 
 OURS = "{}.{}".format(*sys.version_info[:2])
 

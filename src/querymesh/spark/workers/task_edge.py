@@ -1,4 +1,4 @@
-"""The edge between a task of ours and Spark: what leaves it is readable, and nothing is left open.
+"""The edges of QueryMesh: errors leave it readable, and tasks leave nothing open.
 
 Spark shows the text of an error in a task with all frames of the task's Python above it. Our own
 errors say in their text what was wrong and where, with the frames of the user's function, so that
@@ -8,11 +8,13 @@ the frames of the fabric would only hide it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from querymesh.errors import QueryMeshError
+from querymesh.errors import PredicateError, QueryMeshError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -26,6 +28,23 @@ def at_the_edge(results: Iterator[T]) -> Iterator[T]:
         _end_udfs()
         return
     raise problem.with_traceback(None) from None
+
+
+def tells_plainly(call: Callable[P, T]) -> Callable[P, T]:
+    """The same function, but an error in a user's function comes out of it without our frames.
+
+    It arises on the driver too, where a sample is profiled.
+    """
+
+    @wraps(call)
+    def told(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except PredicateError as error:
+            problem = error
+        raise problem.with_traceback(None) from None
+
+    return told
 
 
 def _end_udfs() -> None:

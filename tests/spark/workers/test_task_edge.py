@@ -1,12 +1,13 @@
 import traceback
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import querymesh as qm
 from querymesh.errors import PredicateError
-from querymesh.spark.task_edge import at_the_edge
+from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 
 
 def test_an_error_of_ours_leaves_a_task_with_its_text_alone() -> None:
@@ -35,6 +36,20 @@ def test_other_errors_keep_their_frames() -> None:
     with pytest.raises(KeyError) as error:
         list(at_the_edge(results()))
     assert "in results" in "".join(traceback.format_exception(error.value))
+
+
+def test_a_function_that_raises_on_the_driver_is_shown_without_our_frames() -> None:
+    @tells_plainly
+    def run(values: list[int]) -> list[int]:
+        predicate = qm.predicate(lambda v: 1 / v > 0, name="p", vectorised=False)
+        return predicate.apply([pa.array(values)], len(values)).to_pylist()
+
+    assert run([1]) == [True]
+    with pytest.raises(PredicateError) as error:
+        run([1, 0])
+    frames = [frame.name for frame in traceback.extract_tb(error.value.__traceback__)]
+    assert "apply" not in frames
+    assert error.value.__cause__ is None
 
 
 def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(

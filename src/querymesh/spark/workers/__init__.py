@@ -1,0 +1,1 @@
+"""Spark's Python workers: which Python they run, and how our tasks meet them."""
