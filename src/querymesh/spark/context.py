@@ -146,9 +146,23 @@ def java_session(session: SparkSession) -> Any:
     return session._jsparkSession
 
 
+def hidden_frame(session: SparkSession, schema: Any) -> DataFrame:
+    """A DataFrame of a schema of the JVM's, of whose rows Catalyst knows nothing."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    owner, any_kind = java_session(session), java(session).scala.reflect.ClassTag.Any()
+    rows = owner.sparkContext().emptyRDD(any_kind)
+    return ClassicDataFrame(owner.internalCreateDataFrame(rows, schema, False), session)
+
+
 def query_execution(frame: DataFrame) -> Any:
     """How Spark would execute a DataFrame: its plans from analysed to physical, made when asked."""
     return frame._jdf.queryExecution()
+
+
+def lineage(scan: Any) -> str:
+    """What the RDD that a physical scan reads is made of, as text."""
+    return str(scan.rdd().toDebugString())
 
 
 def arrow_rdd(frame: DataFrame, physical: Any) -> Any:

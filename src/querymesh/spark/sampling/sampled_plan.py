@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from querymesh.spark.context import java, java_session
+from querymesh.spark.context import java, java_session, lineage
 from querymesh.spark.sampling.physical_plan import PlanNode
 from querymesh.spark.sampling.read_bytes import COLUMNAR
 from querymesh.spark.sampling.sources import source_of
@@ -182,8 +182,8 @@ def _check_small(side: PlanNode) -> None:
 
 
 def _shuffles(scan: Any) -> bool:
-    lineage = str(scan.rdd().toDebugString())
-    return any(kind in lineage for kind in ("ShuffledRDD", "ShuffledRowRDD", "CoGroupedRDD"))
+    from_where = lineage(scan)
+    return any(kind in from_where for kind in ("ShuffledRDD", "ShuffledRowRDD", "CoGroupedRDD"))
 
 
 def _leaves(plan: Any) -> list[Any]:
