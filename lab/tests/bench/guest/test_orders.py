@@ -9,6 +9,7 @@ from querymesh_lab.bench.guest.orders import (
     _step_by_step,
     best_orders,
     fastest_order,
+    levelled,
     outcomes_of,
     worst_order,
 )
@@ -54,6 +55,16 @@ def test_many_conditions_are_ordered_without_trying_every_order():
     (best,) = best_orders(outcomes, 3)
     assert sorted(best) == list(range(9))
     assert outcomes.cost_of(best) < outcomes.cost_of(worst_order(outcomes))
+
+
+def test_conditions_of_a_sort_may_be_taken_to_cost_the_same():
+    conditions = (matches("s", "a"), matches("s", "b"), Sql("id > 1"))
+    passes = np.array([[True, False, True], [False, False, True], [True, True, True]])
+    noisy = Outcomes(passes, np.ones(3), np.array([1.0, 9.0, 0.1]))
+    assert best_orders(noisy, 1)[0][0] == 0
+    level = levelled(noisy, conditions)
+    assert level.cost_us.tolist() == [5.0, 5.0, 0.1]
+    assert best_orders(level, 1)[0][0] == 1
 
 
 def test_outcomes_count_every_row_and_null_as_no(spark):

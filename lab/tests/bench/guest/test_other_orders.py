@@ -1,3 +1,5 @@
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -5,7 +7,13 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data.row_predicate import RowPredicate
 from querymesh_lab.bench.guest.cases import predicate_eval
 from querymesh_lab.bench.guest.condition import Sql, matches
-from querymesh_lab.bench.guest.other_orders import ENGINES, forced, in_dialect, orders_of_others
+from querymesh_lab.bench.guest.other_orders import (
+    ENGINES,
+    _measured,
+    forced,
+    in_dialect,
+    orders_of_others,
+)
 from querymesh_lab.bench.guest.tables import stored
 
 
@@ -29,4 +37,17 @@ def test_each_engine_has_a_ratio_of_worst_to_chosen(tmp_path):
     assert set(found) == set(ENGINES)
     for of in found.values():
         assert of["ratio"] > 0
-        assert {of["worst_order"], of["best_order"]} == {"1, 2", "2, 1"}
+        assert {of["worst_forced"], of["best_forced"]} == {"1, 2", "2, 1"}
+        assert of["worst_written"] in ("1, 2", "2, 1")
+
+
+def test_the_price_of_a_forced_order_itself_does_not_count():
+    """An engine whose CASE takes ten times as long in any order gains nothing by choosing."""
+
+    def ask(condition: str) -> int:
+        time.sleep(0.02 if "CASE" in condition else 0.002)
+        return 1
+
+    of = _measured(ask, ["a", "b"], Bench(quick=True))
+    assert of["median_seconds"]["worst forced"] > 5 * of["median_seconds"]["chosen"]
+    assert of["ratio"] < 5

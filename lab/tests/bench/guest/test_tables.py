@@ -24,9 +24,10 @@ def test_parts_make_up_the_rows_asked_for(tmp_path):
         seeds.append(seed)
         return pa.table({"id": range(rows)})
 
-    table = stored_by_parts(make, 25, tmp_path / "t", part_rows=10)
+    table = stored_by_parts(make, 25, tmp_path / "t", most_rows=10)
     assert pq.read_table(table.folder).num_rows == table.rows == 25
-    assert seeds == [0, 1, 2]
+    assert seeds == [0, 1, 2, 3]
+    assert {pq.read_metadata(path).num_rows for path in table.folder.glob("*")} == {7, 4}
 
 
 def test_a_table_is_made_once_and_forgotten_when_told(tmp_path):

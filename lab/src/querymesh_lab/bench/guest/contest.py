@@ -34,6 +34,7 @@ from querymesh_lab.bench.guest.condition import (
     ways,
 )
 from querymesh_lab.bench.guest.orders import (
+    Outcomes,
     fastest_order,
     order_text,
     outcomes_of,
@@ -191,12 +192,13 @@ def run_case(case: GuestCase, workshop: Workshop) -> Finding:
     if case.cached:
         contest.cached = table.read(workshop.session).cache()
         contest.cached.count()
-    actions = {WRITTEN: contest.plain(), BEST: contest.plain(best)}
-    if case.orders_of_others:
-        actions[WORST] = contest.plain(worst_order(outcomes))
-    actions |= {OURS: contest.where(), AGAIN: contest.where(again=True)}
-    engines = {called: contest.where(engine) for engine, called in OWN_ENGINES.items()}
-    timing, once = _interleaved(contest, actions, engines)
+    try:
+        timing, once = _interleaved(contest, *_contenders(contest, best, outcomes))
+        if case.sink == "noop":
+            contest.check_rows()
+    finally:
+        if contest.cached is not None:
+            contest.cached.unpersist()
     details: dict[str, Any] = {
         "group": case.group,
         "kind": case.kind,
@@ -218,8 +220,6 @@ def run_case(case: GuestCase, workshop: Workshop) -> Finding:
         "seconds_until_where_returned": round(statistics.median(contest.call_seconds), 4),
         "explained": contest.explained,
     }
-    if case.sink == "noop":
-        contest.check_rows()
     if case.group == "partitioned":
         details["partitions_pruned"] = contest.partitions_pruned()
     if case.orders_of_others:
@@ -227,12 +227,21 @@ def run_case(case: GuestCase, workshop: Workshop) -> Finding:
             "where": round(timing.ratio(WORST, OURS), 4),
             **orders_of_others(table.folder, case.conditions, bench),
         }
-    if contest.cached is not None:
-        contest.cached.unpersist()
     return Finding(
         case.name, "plain Spark in its best form over where", details["ratio_best"], "×",
         "at least", case.target, details, timed=True,
     )  # fmt: skip
+
+
+def _contenders(
+    contest: GuestContest, best: Order, outcomes: Outcomes
+) -> tuple[dict[str, Action], dict[str, Action]]:
+    """Everybody who runs, and our own other engines, which may refuse."""
+    actions = {WRITTEN: contest.plain(), BEST: contest.plain(best)}
+    if contest.case.orders_of_others:
+        actions[WORST] = contest.plain(worst_order(outcomes))
+    actions |= {OURS: contest.where(), AGAIN: contest.where(again=True)}
+    return actions, {called: contest.where(engine) for engine, called in OWN_ENGINES.items()}
 
 
 def _interleaved(

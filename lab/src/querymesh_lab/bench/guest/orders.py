@@ -2,13 +2,14 @@
 
 Every condition is evaluated on every row of a table of some size, together, so that the joint
 outcomes are known and not only how many rows each keeps; each is also timed alone. All orders of up
-to seven conditions are ranked by these, of more one is built step by step. The best few are run.
+to seven conditions are ranked by these, of more one is built step by step. The best few are run,
+and beside them the one that is best if conditions of the same sort cost the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from time import perf_counter
 
@@ -17,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.arrays import Bools, Floats
-from querymesh_lab.bench.guest.condition import Condition, Order, as_written, column, in_order
+from querymesh_lab.bench.guest.condition import Condition, Order, Sql, as_written, column, in_order
 from querymesh_lab.bench.measure import interleave
 
 RANKED = 7
@@ -84,6 +85,24 @@ def _least_seconds(df: DataFrame) -> float:
     return min(seconds)
 
 
+def levelled(outcomes: Outcomes, conditions: Sequence[Condition]) -> Outcomes:
+    """The same with one cost for all conditions of a sort: comparisons, expressions, functions.
+
+    What each costs alone is measured, and may be off; how many rows it keeps is exact.
+    """
+    sorts = np.array([_sort(condition) for condition in conditions])
+    cost_us = outcomes.cost_us.copy()
+    for sort in set(sorts.tolist()):
+        cost_us[sorts == sort] = np.median(cost_us[sorts == sort])
+    return replace(outcomes, cost_us=cost_us)
+
+
+def _sort(condition: Condition) -> str:
+    if not isinstance(condition, Sql):
+        return "function"
+    return "expression" if condition.regex else "comparison"
+
+
 def best_orders(outcomes: Outcomes, count: int) -> list[Order]:
     """The cheapest orders by the outcomes."""
     if outcomes.conditions > RANKED:
@@ -117,7 +136,8 @@ def fastest_order(
 ) -> tuple[Order, dict[str, float]]:
     """Of the best orders the one that runs fastest; also the seconds of all that were run."""
     every = len(conditions) <= ALL_TRIED
-    candidates = best_orders(outcomes, 6 if every else BEST_TRIED)
+    measured = best_orders(outcomes, 6 if every else BEST_TRIED)
+    candidates = list(dict.fromkeys([*measured, *best_orders(levelled(outcomes, conditions), 1)]))
     if len(candidates) == 1:
         return candidates[0], {}
 

@@ -113,10 +113,14 @@ def stored(table: pa.Table, folder: Path, parts: int = PARTS) -> StoredTable:
 
 
 def stored_by_parts(
-    make: Callable[[int, int], pa.Table], rows: int, folder: Path, part_rows: int = 250_000
+    make: Callable[[int, int], pa.Table], rows: int, folder: Path, most_rows: int = 250_000
 ) -> StoredTable:
-    """Write as many rows as asked for, a part at a time: `make(rows, seed)` gives one."""
+    """Write as many rows as asked for, a part at a time: `make(rows, seed)` gives one.
+
+    There are always several parts, or a small table would be read by a single task.
+    """
     folder.mkdir(parents=True)
+    part_rows = min(most_rows, -(-rows // PARTS))
     for number, start in enumerate(range(0, rows, part_rows)):
         part = make(min(part_rows, rows - start), number)
         pq.write_table(part, folder / f"part-{number:03}.parquet")
