@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,8 @@ from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.filters.staged import read_by
 from querymesh.spark.filters.written import needs_python, written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
+from querymesh.spark.sampling.catalyst_costs import timed_us
+from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import plan_statistics
 from querymesh.stats.profile import Profile
 
@@ -65,8 +68,15 @@ PYTHON_US = (1.0, 50.0)
 SPARE = 4
 """So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
 
-CATALYST_DOUBT = 1.5
-"""Catalyst's costs are told by a table: they may be too high by this factor."""
+CATALYST_DOUBT = 1.3
+"""Catalyst's costs are timed in the driver, or told by a table: they may be too high by this
+factor."""
+
+SURE, UNSURE = 1.5, 3.0
+"""By which factors what the table says may be wrong."""
+
+TIMING_S, TIMED_ROWS = 0.3, 1_000
+"""What timing conditions in Catalyst may take, and on how many rows."""
 
 CROSSING_US, BYTE_US = 0.7, 0.001
 """A row's way to Python and back: its fixed price, and that of each byte."""
@@ -153,6 +163,10 @@ def _as_spark_answers(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery
     return replace(bound, operators=tuple(map(answered, bound.operators)))
 
 
+def _is_filter(operator: Operator) -> TypeGuard[Filter]:
+    return isinstance(operator, Filter)
+
+
 def _is_opaque(operator: Operator) -> bool:
     return isinstance(operator, Filter) and bool(opaque_parts_of(operator.expr))
 
@@ -174,6 +188,7 @@ class _Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
+        self.table = cost_table(job.source.sparkSession)
         self.asked = _as_spark_answers(job.bound, job.columns)
 
     @property
@@ -204,7 +219,9 @@ class _Learning:
         bound, on_error = self.asked, self.job.on_error
         order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
-        native_us = self._native_us(bytes_of)
+        native_us = self._native_us(
+            taken, bytes_of, self._budget_s(self._plain_range_us(), rows) - self.seconds
+        )
 
         def budget_s(row_s: float) -> float:
             plain_us = float(native_us[np.isfinite(native_us)].sum()) + 1e6 * row_s
@@ -268,21 +285,29 @@ class _Learning:
             if needs_python(operator):
                 low, high = PYTHON_US
             else:
-                estimate = estimate_us(self.job.trees[operator.index], {})
-                low, high = estimate.us / estimate.factor, estimate.us * estimate.factor
+                estimate = estimate_us(self.job.trees[operator.index], {}, self.table)
+                factor = SURE if estimate.how_sure >= 0.5 else UNSURE
+                low, high = estimate.us / factor, estimate.us * factor
             least, most = least + low, most + high
         return least, most
 
-    def _native_us(self, bytes_of: Mapping[str, float]) -> Floats:
-        """What each operator costs in Catalyst; infinite for a Python function."""
-        return np.array(
-            [
-                np.inf
-                if needs_python(operator)
-                else estimate_us(self.job.trees[operator.index], bytes_of).us
-                for operator in self.job.bound.operators
-            ]
-        )
+    def _native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
+        """What each operator costs in Catalyst: timed there where the budget allows, else by the
+        table; infinite for a Python function."""
+        operators = [op for op in self.job.bound.operators if not needs_python(op)]
+        found: Floats = np.full(len(self.job.bound.operators), np.inf)
+        for operator in operators:
+            tree = self.job.trees[operator.index]
+            found[operator.index - 1] = estimate_us(tree, bytes_of, self.table).us
+        if operators and budget_s >= TIMING_S:
+            names = self.job.bound.schemas[self.job.bound.source.alias].names
+            few = taken.select(names).slice(0, TIMED_ROWS)
+            conditions = [self.job.columns.of(op.expr) for op in operators if _is_filter(op)]
+            timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
+            for operator, us in zip(operators, timed if timed is not None else (), strict=False):
+                if not np.isnan(us):
+                    found[operator.index - 1] = us
+        return found
 
     def _take(self, rows: int) -> pa.Table | NoSample:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
