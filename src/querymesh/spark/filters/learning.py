@@ -75,6 +75,12 @@ factor."""
 SURE, UNSURE = 1.5, 3.0
 """By which factors what the table says may be wrong."""
 
+SHORT_TEXT, LONG_TEXT = 8.0, 200.0
+"""Bytes of a text, before anybody has seen one."""
+
+PACKED = 4.0
+"""By so much, at most, files are packed."""
+
 TIMING_S, TIMED_ROWS = 0.3, 1_000
 """What timing conditions in Catalyst may take, and on how many rows."""
 
@@ -188,6 +194,8 @@ class _Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
+        self.statistics = plan_statistics(job.source)
+        self.text_bytes = LONG_TEXT
         self.table = cost_table(job.source.sparkSession)
         self.asked = _as_spark_answers(job.bound, job.columns)
 
@@ -198,6 +206,7 @@ class _Learning:
     def learn(self) -> Preparation:
         """The plan's own statistics first; a sample only where that can pay."""
         rows = self._estimated_rows()
+        self.text_bytes = self._longest_texts(rows)
         budget_s = self._budget_s(self._plain_range_us(), rows)
         if not self.insist and budget_s < LEAST_BUDGET_S:
             return self._as_written(
@@ -267,8 +276,14 @@ class _Learning:
         return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
 
     def _estimated_rows(self) -> float | None:
-        estimate = plan_statistics(self.job.source).estimated_rows()
+        estimate = self.statistics.estimated_rows()
         return None if estimate is None else estimate.rows
+
+    def _longest_texts(self, rows: float | None) -> float:
+        """How long texts may be on average, by the bytes that a row has in its files."""
+        if rows is None or self.statistics.bytes is None or rows < 1:
+            return LONG_TEXT
+        return min(LONG_TEXT, max(SHORT_TEXT, PACKED * self.statistics.bytes / rows))
 
     def _budget_s(self, plain_us: tuple[float, float], rows: float | None) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
@@ -285,11 +300,16 @@ class _Learning:
             if needs_python(operator):
                 low, high = PYTHON_US
             else:
-                estimate = estimate_us(self.job.trees[operator.index], {}, self.table)
-                factor = SURE if estimate.how_sure >= 0.5 else UNSURE
-                low, high = estimate.us / factor, estimate.us * factor
+                low, high = self._estimated_range_us(self.job.trees[operator.index])
             least, most = least + low, most + high
         return least, most
+
+    def _estimated_range_us(self, tree: Node) -> tuple[float, float]:
+        """What a condition costs in Catalyst, on short texts and on the longest there may be."""
+        short = estimate_us(tree, dict.fromkeys(tree.references, SHORT_TEXT), self.table)
+        long = estimate_us(tree, dict.fromkeys(tree.references, self.text_bytes), self.table)
+        factor = SURE if long.how_sure >= 0.5 else UNSURE
+        return short.us / factor, max(short.us, long.us * factor)
 
     def _native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
         """What each operator costs in Catalyst: timed there where the budget allows, else by the
