@@ -21,6 +21,7 @@ TEXTS = {
     "ChartPlanner": "text.chart_text:planner_text",
     "IndexLoop": "text.index_text:indices_text",
     "Run": "text.run_text:run_text",
+    "Advice": "text.advice_text:advice_text",
 }
 PAGES = {
     "Mesh": "html.mesh_page:write_mesh_page",
