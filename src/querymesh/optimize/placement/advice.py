@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from querymesh.explained import Explained
@@ -87,7 +87,7 @@ class Advice(Explained):
     learning_s: float = 0.0
     sample_rows: int = 0
     calls: int = 0
-    job: Job = Job()
+    job: Job = field(default_factory=Job)
     decision: Decision | None = None
 
     @property

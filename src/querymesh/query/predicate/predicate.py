@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from querymesh.arrays import Bools
 from querymesh.errors import PredicateError, QueryError
+from querymesh.explained import Shown
 from querymesh.query.predicate.failing_rows import Raised, failure_text, results_by_halves
 from querymesh.query.predicate.result_array import as_array
 
@@ -23,8 +24,8 @@ _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-@dataclass(frozen=True)
-class Predicate:
+@dataclass(frozen=True, repr=False)
+class Predicate(Shown):
     """A Python function with what the optimizer must know about it.
 
     `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
@@ -52,6 +53,12 @@ class Predicate:
             raise QueryError(
                 f"predicate {self.name}: cost_us must be positive, not {self.cost_us!r}"
             )
+
+    def __repr__(self) -> str:
+        returns = "" if self.returns == _BOOLEAN else f" gives {self.returns}"
+        rows = "" if self.vectorised else ", row by row"
+        after = f", after {', '.join(self.after)}" if self.after else ""
+        return f"<Predicate {self.name}({', '.join(self.columns)}){returns}{rows}{after}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a decorated function can still be tested alone."""

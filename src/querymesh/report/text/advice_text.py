@@ -84,8 +84,8 @@ def _learning(advice: Advice) -> str:
     if advice.calls:
         calls = f", {counted(advice.calls, 'call')} of Python functions"
     lines = [
-        f"{seconds(advice.learning_s)}: {counted(advice.sample_rows, 'row')} sampled and "
-        f"profiled{calls}"
+        f"{seconds(advice.learning_s)}: a bounded sample, "
+        f"{counted(advice.sample_rows, 'row')} of it profiled{calls}"
     ]
     least = advice.pays_from_rows
     if not math.isnan(least):

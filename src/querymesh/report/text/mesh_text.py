@@ -14,13 +14,13 @@ from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import uncertain_text
 from querymesh.query.aggregate import aggregate_text
-from querymesh.report.text.figures import counted, leaf_name, micros, percent, table, times
+from querymesh.report.text.figures import leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
 
 
 def mesh_text(mesh: Mesh) -> str:
     """The whole mesh for people: operators, tree, expected cost, and why it is what it is."""
-    parts = [_headline(mesh)]
+    parts = [f"mesh of {mesh.headline}"]
     if mesh.operators:
         parts += ["operators", indent(_operators(mesh), "  ")]
     parts += ["tree", indent(_tree(mesh), "  ")]
@@ -35,16 +35,6 @@ def mesh_text(mesh: Mesh) -> str:
     first, *rest = parts
     pairs = zip(rest[::2], rest[1::2], strict=True)
     return "\n\n".join([first, *(f"{title}\n{body}" for title, body in pairs)])
-
-
-def _headline(mesh: Mesh) -> str:
-    size = (
-        f"mesh of {counted(len(mesh.routes), 'route')} "
-        f"over {counted(len(mesh.operators), 'operator')}"
-    )
-    if not mesh.is_learned:
-        return f"{size}, not trained yet"
-    return f"{size}, learned from {counted(mesh.sample_rows, 'sampled row')}"
 
 
 def _operators(mesh: Mesh) -> str:

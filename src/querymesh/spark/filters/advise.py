@@ -72,8 +72,8 @@ def advise(
     if found.decision is None or learning.evidence is None:
         return Advice(
             Verdict.UNKNOWN,
-            f"{found.mesh.why}; to know more, give advise rows that can be sampled: read from files, "
-            "or cached",
+            f"{found.mesh.why}; to know more, give advise rows that can be sampled, such as those "
+            "of files, or cached ones",
             left_to_spark=left.names,
             learning_s=found.seconds,
             job=about,

@@ -198,6 +198,7 @@ class Learning:
 
     @property
     def seconds(self) -> float:
+        """What learning has taken so far."""
         return perf_counter() - self.started
 
     def learn(self) -> Preparation:
