@@ -18,6 +18,11 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.spark.java import find_java
 from querymesh.spark.session import local_session
+from querymesh.spark.udfs.worker_python import (
+    check_executable,
+    default_executable,
+    told_of_worker_python,
+)
 
 LEAST_PYTHON = (3, 11)
 ROWS = 1000
@@ -41,6 +46,7 @@ def checks() -> Iterator[Check]:
     """Every check, in the order in which one builds on the other."""
     yield _tried("python", _python, "use Python 3.11 or newer")
     yield _tried("java", _java, "install a JDK, or: pip install 'querymesh[java]'")
+    yield _tried("workers", _workers, "set PYSPARK_PYTHON as said, or unset it")
     for package in ("pyspark", "pyarrow", "numpy", "sqlglot"):
         yield _package(package, f"pip install --upgrade {package}")
     yield _optional("altair", "vl-convert-python")
@@ -69,6 +75,12 @@ def _python() -> str:
     if sys.version_info[:2] < LEAST_PYTHON:
         raise QueryMeshError(f"{platform.python_version()} is too old")
     return platform.python_version()
+
+
+def _workers() -> str:
+    """The Python that Spark would start for its workers here."""
+    executable = default_executable()
+    return f"Python {check_executable(executable)}, {executable}"
 
 
 def _java() -> str:
@@ -106,7 +118,8 @@ def _spark_job() -> str:
             yield pa.RecordBatch.from_pydict({"id": [2 * v for v in batch["id"].to_pylist()]})
 
     numbers = spark.range(ROWS)
-    total = numbers.mapInArrow(double, "id long").groupBy().sum("id").first()
+    with told_of_worker_python():
+        total = numbers.mapInArrow(double, "id long").groupBy().sum("id").first()
     first = perf_counter()
     if total is None or total[0] != ROWS * (ROWS - 1):
         raise QueryMeshError(f"a sum over {ROWS} rows came out as {total}")

@@ -43,6 +43,11 @@ def on_one_machine(session: SparkSession) -> bool:
     return str(session.sparkContext.master).startswith("local")
 
 
+def worker_executable(session: SparkSession) -> str:
+    """The command that starts the Python of the workers."""
+    return str(session.sparkContext.pythonExec)
+
+
 def accumulator(session: SparkSession, param: AccumulatorParam[Any]) -> Accumulator[Any]:
     """An accumulator that starts with nothing."""
     return session.sparkContext.accumulator(None, param)

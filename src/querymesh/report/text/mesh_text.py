@@ -23,7 +23,8 @@ def mesh_text(mesh: Mesh) -> str:
     parts = [f"mesh of {mesh.headline}"]
     if mesh.operators:
         parts += ["operators", indent(_operators(mesh), "  ")]
-    parts += ["tree", indent(_tree(mesh), "  ")]
+    legend = "\n".join(filter(None, [_tree(mesh), stages_legend(mesh)]))
+    parts += ["tree", indent(legend, "  ")]
     parts += ["cost", indent(_cost(mesh), "  ")]
     if mesh.query.aggregate is not None:
         parts += ["on top", indent(aggregate_text(mesh.query.aggregate), "  ")]
@@ -58,7 +59,7 @@ def _tree(mesh: Mesh) -> str:
     """The tree with its leaves' figures set in columns to the right of it."""
     lines = list(_branches(mesh.tree, "all rows", "", ""))
     trunk = max(len(text) for text, _ in lines)
-    route_width = max(len(_route(mesh, leaf)) for leaf in range(len(mesh.leaves)))
+    route_width = max(len(route_of_leaf(mesh, leaf)) for leaf in range(len(mesh.leaves)))
     drawn, leaf = [], 0
     for text, is_leaf in lines:
         if not is_leaf:
@@ -79,7 +80,7 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
     yield from _branches(tree.no, as_text(tree.test, False), f"{below}└─ ", f"{below}   ")
 
 
-def _route(mesh: Mesh, leaf: int) -> str:
+def route_of_leaf(mesh: Mesh, leaf: int) -> str:
     """`2 > 3|1 > 4` where the order of 3 and 1 is left to a lottery (QM § 5.4); `4 > [1 > 3] > 2`
     where 1 and 3 run in Python and the others in Catalyst."""
     if mesh.stages is not None and not mesh.uncertain:
@@ -87,9 +88,20 @@ def _route(mesh: Mesh, leaf: int) -> str:
     return uncertain_text(mesh.leaf_choices[leaf], " > ") or "straight to the output"
 
 
+def stages_legend(mesh: Mesh) -> str:
+    """What brackets in a route mean; empty where there are none."""
+    if mesh.stages is None or not any(mesh.stages.crossing):
+        return ""
+    inside = mesh.stages.in_python(mesh)
+    if len(inside) == len(mesh.operators) and len(set(mesh.stages.splits)) == 1:
+        return "[…]: in Python, on Arrow batches; nothing is left to Catalyst"
+    return "[…]: in Python, on Arrow batches; what stands before and after it, in Catalyst"
+
+
 def _leaf(mesh: Mesh, leaf: int, route_width: int) -> str:
     stats = mesh.leaves[leaf]
-    text = f"{leaf_name(leaf)}  {percent(stats.share):>7}   {_route(mesh, leaf).ljust(route_width)}"
+    route = route_of_leaf(mesh, leaf).ljust(route_width)
+    text = f"{leaf_name(leaf)}  {percent(stats.share):>7}   {route}"
     if math.isnan(stats.route_us) or not mesh.operators:
         return text
     if mesh.is_single:

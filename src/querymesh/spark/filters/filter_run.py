@@ -34,6 +34,7 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import conform, output_struct
+from querymesh.spark.udfs.worker_python import check_worker_python
 
 
 def run_filter(
@@ -108,6 +109,7 @@ def _on_fabric(
     columns: CatalystColumns,
 ) -> DataFrame:
     """The query on Arrow tasks."""
+    check_worker_python(source.sparkSession)
     view = run.view
     following = beginning.follow(run)
     reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)

@@ -47,6 +47,7 @@ from querymesh.spark.filters.staged import read_by
 from querymesh.spark.filters.written import needs_python, written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.udfs.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
 
 LEAST_BUDGET_S = 0.25
@@ -309,9 +310,10 @@ class Learning:
             frame = job.source.sparkSession.createDataFrame(job.sample)
         else:
             frame = job.source if job.sample is None else job.sample
-        taken = bounded_sample(
-            frame, rows, columns=schema.names, extra=extra, seed=self.training.seed
-        )
+        with told_of_worker_python():  # functions that only tasks can call are, here
+            taken = bounded_sample(
+                frame, rows, columns=schema.names, extra=extra, seed=self.training.seed
+            )
         return taken if isinstance(taken, NoSample) else taken.table
 
     def _opaque_parts(self) -> list[Opaque]:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.arrays import Floats
 from querymesh.query.model import BoundQuery, Filter
+from querymesh.spark.context import job_description
 from querymesh.spark.filters.native import native_sql
 from querymesh.stats.profile import Profile
 
@@ -41,7 +42,8 @@ def native_costs_us(
         assert isinstance(operator, Filter)
         sums += [(rows, native_sql(operator.expr)) for rows in _by_outcome(profile, number)]
     frames = [_summed(spark, table, condition) for table, condition in sums]
-    rounds = np.array([[_seconds(frame) for frame in frames] for _ in range(1 + ROUNDS)])
+    with job_description(spark, "QueryMesh: what SQL conditions cost in Catalyst"):
+        rounds = np.array([[_seconds(frame) for frame in frames] for _ in range(1 + ROUNDS)])
     shortest_us = 1e6 * rounds[1:].min(axis=0) / SUMMED_ROWS
     costs = np.maximum(shortest_us[1:] - shortest_us[0], LEAST_COST_US)
     return costs[0::2], costs[1::2]

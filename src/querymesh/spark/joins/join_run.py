@@ -39,6 +39,7 @@ from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.schema import WATERMARK, output_struct
+from querymesh.spark.udfs.worker_python import check_worker_python
 
 
 def run_join(
@@ -74,6 +75,7 @@ def run_join(
 
     # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
     struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
+    check_worker_python(laid.sparkSession)
     out = laid.mapInArrow(results, struct)
     remember(out, run)
     return out
