@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     )
     from querymesh.mesh.join_mesh import JoinMesh, load
     from querymesh.mesh.mesh import Mesh
+    from querymesh.optimize.placement.advice import Advice
     from querymesh.query.model import Query
     from querymesh.query.predicate.predicate import Predicate, function, predicate
     from querymesh.runtime.run import Run
     from querymesh.spark.fair import fair, in_rounds
+    from querymesh.spark.filters.advise import advise
     from querymesh.spark.remembered import inspect
     from querymesh.spark.results import Results
     from querymesh.spark.run import run, run_all
@@ -51,10 +53,12 @@ _FROM = {
     ),
     "mesh.join_mesh": ("JoinMesh", "load"),
     "mesh.mesh": ("Mesh",),
+    "optimize.placement.advice": ("Advice",),
     "query.model": ("Query",),
     "query.predicate.predicate": ("Predicate", "function", "predicate"),
     "runtime.run": ("Run",),
     "spark.fair": ("fair", "in_rounds"),
+    "spark.filters.advise": ("advise",),
     "spark.remembered": ("inspect",),
     "spark.results": ("Results",),
     "spark.run": ("run", "run_all"),
@@ -67,6 +71,7 @@ _FROM = {
 _MODULE_OF = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = [
+    "Advice",
     "JoinMesh",
     "Mesh",
     "MeshFileError",
@@ -84,6 +89,7 @@ __all__ = [
     "TrainingError",
     "UnsupportedError",
     "__version__",
+    "advise",
     "fair",
     "function",
     "in_rounds",

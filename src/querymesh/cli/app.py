@@ -1,7 +1,7 @@
 """The group that all commands belong to: it turns errors into a message and an exit code.
 
-Errors of the package are one red message and exit code 1, wrong usage is exit code 2, and only a
-defect shows a traceback.
+Errors of the package are one red message and exit code 1, wrong usage is exit code 2, Ctrl-C is a
+message and exit code 130, and only a defect shows a traceback.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from typing import Any
 
 import typer
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
 from querymesh.errors import QueryMeshError
+from querymesh.spark.workers.worker_python import mismatch_in
 
 err = Console(stderr=True, highlight=False)
+
+INTERRUPTED = 130
+"""How shells know a command that Ctrl-C ended: 128 and the number of the signal."""
 
 
 class Commands(TyperGroup):
@@ -30,12 +35,32 @@ class Commands(TyperGroup):
             err.print(Text(str(problem), style="red"), soft_wrap=True)
         except PySparkException as problem:
             err.print(Text(_task_error(problem), style="red"), soft_wrap=True)
+        except KeyboardInterrupt:
+            stop_streams()
+            err.print("stopped by Ctrl-C", soft_wrap=True)
+            raise typer.Exit(INTERRUPTED) from None
         raise typer.Exit(1)
+
+
+def stop_streams() -> None:
+    """Stop the streaming queries that still run; what they keep under a checkpoint stays."""
+    session = SparkSession.getActiveSession()
+    running = [] if session is None else session.streams.active
+    if running:
+        err.print(
+            "stopping; what was done is kept under the checkpoint, and the batch that runs now is "
+            "done again when the same command starts anew",
+            soft_wrap=True,
+        )
+    for query in running:
+        query.stop()
 
 
 def _task_error(problem: PySparkException) -> str:
     """What went wrong in a task, without Spark's traceback around it."""
     text = str(problem)
+    if (another_python := mismatch_in(text)) is not None:
+        return another_python
     ours = text.rfind("querymesh.errors.")
     if ours < 0:
         return f"Spark: {text.strip().splitlines()[0]}"

@@ -6,7 +6,7 @@ from rich.text import Text
 
 import querymesh as qm
 from querymesh.cli import options
-from querymesh.cli.files import read_files, read_query, split_inputs, spread_over
+from querymesh.cli.files import read_files, read_query, reader_from, split_inputs, spread_over
 from querymesh.cli.options import training_from
 from querymesh.cli.results import out
 
@@ -25,13 +25,15 @@ def explain(
     start: options.Start = None,
     tolerance: options.Tolerance = None,
     accuracy: options.Accuracy = None,
+    format: options.Format = None,
+    option: options.ReaderOptions = None,
 ) -> None:
     """Train a mesh on samples and show it: the tree, the routes, and what they save."""
-    paths = split_inputs(samples)
+    paths, reader = split_inputs(samples), reader_from(format, option)
     asked = read_query(query, functions, time)
     training = training_from(preset, search, start, tolerance, accuracy, seed)
     spark = qm.local_session(app_name="querymesh-explain")
-    data = read_files(spark, paths)
+    data = read_files(spark, paths, reader)
     mesh = qm.train(asked, data, policy=qm.policies.Mesh(training=training))
     if isinstance(mesh, qm.JoinMesh) and shards is not None:
         mesh = spread_over(mesh, data, shards)

@@ -6,12 +6,13 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from typer import BadParameter
 
@@ -25,7 +26,40 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.inputs import bind_inputs
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
-_OPTIONS = {"csv": {"header": "true", "inferSchema": "true"}}
+_DEFAULTS = {"csv": {"header": "true", "inferSchema": "true"}}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How files are read: the format, told by their names if it is None, and Spark's options for
+    it, which go before our own for CSV (a header, types inferred)."""
+
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def style(self, path: str) -> str:
+        """The format of a file or directory, which must exist."""
+        _check_exists(path)
+        return self.format or _format_of(path)
+
+    def options_for(self, style: str) -> dict[str, str]:
+        """The options that files of a format are read with."""
+        given = {name.lower(): value for name, value in self.options.items()}
+        ours = _DEFAULTS.get(style, {})
+        return {**{k: v for k, v in ours.items() if k.lower() not in given}, **self.options}
+
+
+def reader_from(format: str | None, options: Iterable[str] | None) -> Reader:
+    """The reader of `--format` and `--option KEY=VALUE`, each of which may be given once."""
+    found: dict[str, str] = {}
+    for text in options or ():
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise BadParameter(f"{text!r} is no option: write KEY=VALUE, as in delimiter=;")
+        if name.strip().lower() in map(str.lower, found):
+            raise BadParameter(f"option {name.strip()} is given twice")
+        found[name.strip()] = value
+    return Reader(format.strip().lower() if format else None, found)
 
 
 def split_inputs(given: Iterable[str]) -> dict[str, str]:
@@ -41,15 +75,25 @@ def split_inputs(given: Iterable[str]) -> dict[str, str]:
     return paths
 
 
-def read_file(spark: SparkSession, path: str) -> DataFrame:
-    """A file, or a directory of files, as a DataFrame; the format is told by its name."""
-    style = _format_of(path)
-    return spark.read.format(style).options(**_OPTIONS.get(style, {})).load(path)
+def read_file(spark: SparkSession, path: str, reader: Reader) -> DataFrame:
+    """A file, or a directory of files, as a DataFrame."""
+    style = reader.style(path)
+    try:
+        return spark.read.format(style).options(**reader.options_for(style)).load(path)
+    except AnalysisException as refused:
+        if reader.format is None or "DATA_SOURCE" not in str(refused.getCondition()):
+            raise
+        raise QueryMeshError(
+            f"Spark has no reader for the format {style}: csv, json, orc, parquet, text and xml "
+            "come with it"
+        ) from refused
 
 
-def read_files(spark: SparkSession, paths: Mapping[str, str]) -> dict[str, DataFrame]:
+def read_files(
+    spark: SparkSession, paths: Mapping[str, str], reader: Reader
+) -> dict[str, DataFrame]:
     """Each file of `Name=path` pairs as a DataFrame, under its name."""
-    return {name: read_file(spark, path) for name, path in paths.items()}
+    return {name: read_file(spark, path, reader) for name, path in paths.items()}
 
 
 def read_query(path: Path, functions: str | None, time: str | None) -> Query:
@@ -74,18 +118,18 @@ def spread_over(mesh: JoinMesh, data: Mapping[str, DataFrame], shards: int) -> J
     return replace(mesh, cube=join_cube(bound, count, mesh.rates))
 
 
-def as_stream(batch: DataFrame, path: str, files: int | None = None) -> DataFrame:
+def as_stream(batch: DataFrame, path: str, reader: Reader, files: int | None = None) -> DataFrame:
     """The same directory as a stream of its files, so many a batch at most.
 
     A stream needs its schema beforehand.
     """
     if not Path(path).is_dir():
         raise QueryMeshError(f"{path} is a single file: --stream reads a directory of files")
-    style = _format_of(path)
-    reader = batch.sparkSession.readStream.format(style).options(**_OPTIONS.get(style, {}))
+    style = reader.style(path)
+    stream = batch.sparkSession.readStream.format(style).options(**reader.options_for(style))
     if files is not None:
-        reader = reader.option("maxFilesPerTrigger", files)
-    return reader.schema(batch.schema).load(path)
+        stream = stream.option("maxFilesPerTrigger", files)
+    return stream.schema(batch.schema).load(path)
 
 
 def write_format(path: Path) -> str:
@@ -95,9 +139,12 @@ def write_format(path: Path) -> str:
     return _known(path.suffix, str(path))
 
 
-def _format_of(path: str) -> str:
+def _check_exists(path: str) -> None:
     if "://" not in path and not Path(path).exists():
         raise QueryMeshError(f"there is no file or directory {path}")
+
+
+def _format_of(path: str) -> str:
     suffix = Path(path).suffix
     if Path(path).is_dir() and suffix not in FORMATS:
         inside = {
@@ -109,7 +156,7 @@ def _format_of(path: str) -> str:
             kinds = ", ".join(sorted(inside)) or "nothing"
             raise QueryMeshError(
                 f"cannot tell the format of the directory {path}, which holds {kinds}: "
-                f"it must hold files of one kind: {', '.join(FORMATS)}"
+                f"it must hold files of one kind: {', '.join(FORMATS)}; or give --format"
             )
         suffix = inside.pop()
     return _known(suffix, path)
@@ -118,7 +165,8 @@ def _format_of(path: str) -> str:
 def _known(suffix: str, path: str) -> str:
     if suffix not in FORMATS:
         raise QueryMeshError(
-            f"cannot tell the format of {path} by its ending {suffix!r}: use {', '.join(FORMATS)}"
+            f"cannot tell the format of {path} by its ending {suffix!r}: use {', '.join(FORMATS)}; "
+            "an input's can be given by --format"
         )
     return FORMATS[suffix]
 

@@ -1,4 +1,4 @@
-"""The command line: demo, run, explain, doctor, and what other distributions add.
+"""The command line: demo, run, explain, advise, doctor, and what other distributions add.
 
 The library prints nothing; the modules of this package do.
 """
@@ -12,7 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 import typer
 
 from querymesh.cli.added import GROUP, add_commands
-from querymesh.cli.app import empty_app
+from querymesh.cli.advise import advise
+from querymesh.cli.app import INTERRUPTED, empty_app
 from querymesh.cli.demo import demo
 from querymesh.cli.doctor import doctor
 from querymesh.cli.explain import explain
@@ -22,7 +23,7 @@ from querymesh.cli.run import run
 def command_line(added: Iterable[EntryPoint]) -> typer.Typer:
     """The application with all its commands, those of other distributions among them."""
     app = empty_app()
-    for command in (demo, run, explain):
+    for command in (demo, run, explain, advise):
         app.command()(command)
     add_commands(app, added)
     app.command()(doctor)
@@ -33,7 +34,12 @@ def main() -> None:
     """Run the `querymesh` command."""
     # PySpark logs an analysis error as a page of JSON before it raises it; we print its message.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    command_line(entry_points(group=GROUP))(prog_name="querymesh")
+    # Py4J logs a call that Ctrl-C broke off with its traceback, before it is ours to tell.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        command_line(entry_points(group=GROUP))(prog_name="querymesh")
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 if __name__ == "__main__":

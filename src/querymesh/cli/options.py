@@ -14,6 +14,13 @@ from querymesh.policies.policy import CommandLine, Policy
 from querymesh.policies.registry import POLICIES, policy_class
 
 
+class OnError(StrEnum):
+    """What becomes of a row on which a function raises."""
+
+    stop = "raise"
+    drop = "drop"
+
+
 class Engine(StrEnum):
     """The names of the engines: Catalyst (native), our own fabric, or the one that suits."""
 
@@ -37,13 +44,40 @@ Functions = Annotated[
 ]
 Time = Annotated[str | None, typer.Option(help="the column that windows go by")]
 Shards = Annotated[int | None, typer.Option(min=1, help="of a join of streams")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="of the inputs: csv, json, parquet, orc, text, or any that Spark reads; told by their "
+        "names unless given",
+    ),
+]
+ReaderOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="of Spark's reader, as header=false, delimiter=; or multiLine=true; may be repeated",
+    ),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures here as JSON")]
 
 # Of `explain`.
 MeshPage = Annotated[Path | None, typer.Option(help="also write a page with plots")]
 SaveMesh = Annotated[Path | None, typer.Option(help="save the trained mesh as JSON")]
 
+# Of `advise`.
+InputPath = Annotated[str, typer.Argument(metavar="INPUT", help="a file or a directory of files")]
+Where = Annotated[
+    list[str],
+    typer.Option("--where", metavar="CONDITION", help="SQL text; once for each condition"),
+]
+
 # Of `run`.
+OnErrorName = Annotated[
+    OnError,
+    typer.Option("--on-error", help="of a row on which a function raises: stop, or drop it"),
+]
 Output = Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")]
 PolicyName = Annotated[
     str,

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 import querymesh as qm
+from querymesh.cli.app import stop_streams
 from querymesh.report.live.join_progress import BatchLines
 from querymesh.report.text.run_text import did_text
 
@@ -37,8 +38,9 @@ def write_result(
             if shown is not None:
                 _print_lines(shown.new(started.recentProgress))
     except KeyboardInterrupt:
-        out.print("stopping; the batch that runs is done again when it starts anew")
-        started.stop()
+        stop_streams()
+        print_run(result, output)
+        raise
     if (problem := started.exception()) is not None:
         raise problem
     if shown is not None:
@@ -47,7 +49,10 @@ def write_result(
 
 def print_run(result: DataFrame, output: Path) -> None:
     """What ran and how, and where the result is."""
-    out.print(Text(did_text(qm.inspect(result))), soft_wrap=True)
+    done = qm.inspect(result)
+    out.print(Text(did_text(done)), soft_wrap=True)
+    if done.engine == "native" and done.tree is None:
+        out.print(Text(f"why: {done.view.mesh.why}"), soft_wrap=True)
     out.print(f"result written to {output}", soft_wrap=True)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from pyspark.sql import DataFrame
 
 import querymesh as qm
 from querymesh.cli import options
@@ -13,11 +12,12 @@ from querymesh.cli.files import (
     as_stream,
     read_files,
     read_query,
+    reader_from,
     split_inputs,
     stream_names,
     write_format,
 )
-from querymesh.cli.options import Engine, policy_from, training_from
+from querymesh.cli.options import Engine, OnError, policy_from, training_from
 from querymesh.cli.results import print_run, write_page, write_result
 from querymesh.policies.policy import CommandLine
 from querymesh.policies.registry import names_where, policy_class
@@ -51,6 +51,9 @@ def run(
     tolerance: options.Tolerance = None,
     accuracy: options.Accuracy = None,
     seed: options.Seed = 0,
+    on_error: options.OnErrorName = OnError.stop,
+    format: options.Format = None,
+    option: options.ReaderOptions = None,
 ) -> None:
     """Run a query over files and write what it finds."""
     if follow and not stream:
@@ -66,7 +69,7 @@ def run(
         )
     if output.exists() and not stream:
         raise qm.QueryMeshError(f"{output} exists already: remove it or choose another --output")
-    paths = split_inputs(inputs)
+    paths, reader = split_inputs(inputs), reader_from(format, option)
     style = write_format(output)
     asked = read_query(query, functions, time)
     plan = asked if mesh is None else _saved_mesh(mesh, asked)
@@ -75,13 +78,15 @@ def run(
     said = {name: text for name, text in own.items() if text is not None}
     chosen = policy_from(policy, CommandLine(training, adapt, said))
     spark = qm.local_session(app_name="querymesh-run")
-    data = read_files(spark, paths)
+    data = read_files(spark, paths, reader)
     if stream:
-        data = _streams(asked, data, paths, files)
+        streaming = stream_names(asked, data)
+        for name in [name for name in data if name.lower() in streaming]:
+            data[name] = as_stream(data[name], paths[name], reader, files)
     result = qm.run(
         plan,
         data,
-        sample=read_files(spark, split_inputs(samples)) if samples else None,
+        sample=read_files(spark, split_inputs(samples), reader) if samples else None,
         policy=chosen,
         engine=engine.value,
         index=index,
@@ -89,6 +94,7 @@ def run(
         checkpoint=None if checkpoint is None else str(checkpoint),
         watermark=watermark,
         idle_timeout=idle_timeout,
+        on_error=on_error.value,
     )
     write_result(result, output, style, checkpoint, follow)
     print_run(result, output)
@@ -102,14 +108,3 @@ def _saved_mesh(path: Path, asked: qm.Query) -> qm.Mesh | qm.JoinMesh:
     if mesh.query.sql.split() != asked.sql.split():
         raise qm.MeshFileError(f"{path} was trained for another query: {mesh.query.sql}")
     return mesh
-
-
-def _streams(
-    asked: qm.Query, data: dict[str, DataFrame], paths: dict[str, str], files: int | None
-) -> dict[str, DataFrame]:
-    """The inputs, with those that the query reads as streams read as streams of files."""
-    streaming = stream_names(asked, data)
-    return {
-        name: as_stream(df, paths[name], files) if name.lower() in streaming else df
-        for name, df in data.items()
-    }

@@ -35,6 +35,10 @@ class JoinMesh(Explained):
     rates: Mapping[str, float] = field(default_factory=dict)
     cube: Hypercube | None = None
 
+    def __repr__(self) -> str:
+        streams = "; ".join(f"{alias}: {mesh.headline}" for alias, mesh in self.meshes.items())
+        return f"<JoinMesh of {len(self.meshes)} streams ({streams})>"
+
     @property
     def routes(self) -> dict[str, tuple[Route, ...]]:
         """The routes of each stream's tuples."""

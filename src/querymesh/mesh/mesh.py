@@ -14,7 +14,7 @@ from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Tree, leaves
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import UnsupportedError
-from querymesh.explained import Explained
+from querymesh.explained import Explained, counted
 from querymesh.mesh.route import UncertainRoute, certain, written_route
 from querymesh.mesh.stages import Stages
 from querymesh.query.model import BoundQuery, Query
@@ -138,6 +138,19 @@ class Mesh(Explained):
         """How many times cheaper than the best single route the mesh is expected to be."""
         return self.single_us / self.expected_us if self.expected_us > 0 else 1.0
 
+    @property
+    def headline(self) -> str:
+        """What it is, in a line: its routes, its operators, what it was learned from."""
+        size = (
+            f"{counted(len(self.routes), 'route')} over {counted(len(self.operators), 'operator')}"
+        )
+        if not self.is_learned:
+            return f"{size}, not trained yet"
+        return f"{size}, learned from {counted(self.sample_rows, 'sampled row')}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.headline}>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mesh as JSON; `querymesh.load` reads it back."""
         from querymesh.mesh.mesh_file import save_mesh
@@ -145,7 +158,7 @@ class Mesh(Explained):
         save_mesh(self, path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SharedMesh(Mesh):
     """The mesh of several queries that share one pass over their source (QM § 5.2)."""
 
@@ -156,7 +169,7 @@ class SharedMesh(Mesh):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlannedOrder(Mesh):
     """The one route that a planner chose for a stream, after so many profiled tuples."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from querymesh.explained import Shown, counted, one_line
 from querymesh.query.expr import Expr
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Output:
     expr: Expr
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, repr=False)
+class Query(Shown):
     """A select-project-join query: relations, the conjuncts of its WHERE, and what comes out.
 
     `outputs` is None for `SELECT *`; an output `Column(alias, "*")` is a relation's columns.
@@ -61,6 +62,10 @@ class Query:
     using: frozenset[tuple[str, str]] = frozenset()
     aggregate: Aggregation | None = None
     guarded: frozenset[int] = frozenset()
+
+    def __repr__(self) -> str:
+        conditions = counted(len(self.conjuncts), "condition")
+        return f"<Query of {conditions}: {one_line(self.sql)}>"
 
     def bind(self, schemas: Mapping[str, pa.Schema]) -> BoundQuery:
         """Resolve every name and type against the inputs; see `bind.bind`."""

@@ -19,7 +19,7 @@ from querymesh.errors import QueryMeshError
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.spark.java import find_java
 from querymesh.spark.session import local_session
-from querymesh.spark.workers.worker_python import check_python
+from querymesh.spark.workers.worker_python import check_python, told_of_worker_python
 
 LEAST_PYTHON = (3, 11)
 ROWS = 1000
@@ -114,7 +114,8 @@ def _spark_job() -> str:
             yield pa.RecordBatch.from_pydict({"id": [2 * v for v in batch["id"].to_pylist()]})
 
     numbers = spark.range(ROWS)
-    total = numbers.mapInArrow(double, "id long").groupBy().sum("id").first()
+    with told_of_worker_python():
+        total = numbers.mapInArrow(double, "id long").groupBy().sum("id").first()
     first = perf_counter()
     if total is None or total[0] != ROWS * (ROWS - 1):
         raise QueryMeshError(f"a sum over {ROWS} rows came out as {total}")

@@ -21,6 +21,7 @@ TEXTS = {
     "ChartPlanner": "text.chart_text:planner_text",
     "IndexLoop": "text.index_text:indices_text",
     "Run": "text.run_text:run_text",
+    "Advice": "text.advice_text:advice_text",
 }
 PAGES = {
     "Mesh": "html.mesh_page:write_mesh_page",
@@ -28,6 +29,14 @@ PAGES = {
     "ChartPlanner": "charts.chart_plot:write_chart_page",
     "RatePlanner": "charts.chart_plot:write_rate_page",
     "Run": "html.run_page:write_run_page",
+}
+NOTEBOOKS = {
+    "Mesh": "html.notebook:mesh_html",
+    "JoinMesh": "html.notebook:join_mesh_html",
+    "Run": "html.notebook:run_html",
+    "Query": "html.notebook:query_html",
+    "Predicate": "html.notebook:predicate_html",
+    "Advice": "html.notebook:advice_html",
 }
 DRAWINGS = {"ChartPlanner": "charts.chart_plot:write_chart"}
 
@@ -48,7 +57,9 @@ def write_drawing(thing: object, path: str | os.PathLike[str]) -> None:
 
 
 def html_of(thing: object) -> str:
-    """The thing's text as a notebook shows it."""
+    """The thing as a notebook shows it: a small picture, or else its text."""
+    if any(kind.__name__ in NOTEBOOKS for kind in type(thing).__mro__):
+        return str(_drawer(thing, NOTEBOOKS, "picture")(thing))
     return f"<pre>{escape(text_of(thing))}</pre>"
 
 

@@ -69,6 +69,15 @@ class Run(Explained):
         self._shards = ShardCounts()
         self._problems: list[str] = []
 
+    def __repr__(self) -> str:
+        if self.tree is not None:
+            each = f"a tree of Spark's own joins over {', '.join(self.views)}"
+        elif len(self.views) == 1:
+            each = self.view.mesh.headline
+        else:
+            each = "; ".join(f"{alias}: {v.mesh.headline}" for alias, v in self.views.items())
+        return f"<Run: policy {self.policy}, engine {self.engine}, {each}>"
+
     def receive(self, report: TaskReport) -> None:
         """Take in a task's report."""
         with self._lock:

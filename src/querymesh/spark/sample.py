@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.errors import TrainingError
+from querymesh.spark.context import job_description
 from querymesh.spark.schema import arrow_schema, conform
 
 _ORDER = "__querymesh_order"
@@ -31,16 +32,18 @@ def take_sample(data: DataFrame | pa.Table, rows: int, seed: int) -> pa.Table:
             "run the query untrained and it learns from its first batches"
         )
     numbered = data.withColumn(_ORDER, F.monotonically_increasing_id())
-    picked_rows = numbered.orderBy(F.rand(seed)).limit(rows).toArrow()
+    with job_description(data.sparkSession, f"QueryMesh: a sample of {rows:,} rows of all"):
+        picked_rows = numbered.orderBy(F.rand(seed)).limit(rows).toArrow()
     return conform(picked_rows.sort_by(_ORDER).drop_columns([_ORDER]), arrow_schema(data))
 
 
 def whole_table(data: DataFrame | pa.Table, name: str) -> pa.Table:
-    """A static look-up table, whole, on the driver."""
+    """A table, whole, on the driver: one to look up in, or a stretch of a stream."""
     if isinstance(data, pa.Table):
         return data
     if data.isStreaming:
         raise TrainingError(
             f"{name} is looked up by key and must be static, but a streaming DataFrame was given"
         )
-    return conform(data.toArrow(), arrow_schema(data))
+    with job_description(data.sparkSession, f"QueryMesh: the rows of {name}"):
+        return conform(data.toArrow(), arrow_schema(data))

@@ -65,7 +65,7 @@ def train(
         cube = join_cube(bound, shard_count(bound, None, active_parallelism()), rates)
         return JoinMesh(query, meshes, rates, cube)
     source = data[bound.source.alias]
-    first = take_sample(source, training.sample_rows, training.seed)
     suited = engine_for(engine, bound, chosen, streaming=False)
     trainer = FilterTrainer(bound, data, None, on_error, suited)
+    first = take_sample(source, training.sample_rows, training.seed)
     return trainer.train_on(source, first, training, one_route=chosen.one_route)

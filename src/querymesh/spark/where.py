@@ -14,11 +14,10 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.parse.query import SOURCE
 from querymesh.query.predicate.predicate import Predicate
-from querymesh.spark.conditions.read import Condition, check_conditions, read_conditions
+from querymesh.spark.conditions.read import Condition, check_conditions
+from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_run import run_filter
-from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.options import RunOptions, absolute
-from querymesh.spark.schema import arrow_schema
 
 
 def where(
@@ -53,9 +52,7 @@ def where(
     check_conditions(conditions)
 
     def apply(df: DataFrame) -> DataFrame:
-        read = read_conditions(df, conditions, functions)
-        bound = read.query.bind({SOURCE: arrow_schema(df)})
-        columns = CatalystColumns(read.columns, read.remote)
+        bound, columns = bound_conditions(df, conditions, functions)
         return run_filter(bound, {SOURCE: df}, mesh, options, columns)
 
     return apply

@@ -110,8 +110,14 @@ def describe(
         bound_us=float(profile.clairvoyant_us().mean()),
         trained_on=TrainedOn(profile.rows),
         left_out=left_out,
-        why=why or f"{len(stats)} kinds of tuples are worth telling apart",
+        why=why or _kinds_text(len(stats)),
     )
+
+
+def _kinds_text(kinds: int) -> str:
+    if kinds == 1:
+        return "one route serves all tuples: telling kinds apart could not save enough"
+    return f"{kinds} kinds of tuples are worth telling apart"
 
 
 def single_mesh(

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from querymesh.arrays import Bools
 from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
+from querymesh.explained import Shown
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array
 from querymesh.query.predicate.user_frames import user_traceback
@@ -27,8 +28,8 @@ _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-@dataclass(frozen=True)
-class Predicate:
+@dataclass(frozen=True, repr=False)
+class Predicate(Shown):
     """A Python function with what the optimizer must know about it.
 
     `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
@@ -65,6 +66,12 @@ class Predicate:
             raise SetupError(
                 f'predicate {self.name}: vectorised="pandas" needs pandas: pip install pandas'
             )
+
+    def __repr__(self) -> str:
+        returns = "" if self.returns == _BOOLEAN else f" gives {self.returns}"
+        rows = {True: "", False: ", row by row"}.get(self.vectorised, f", over {self.vectorised}")
+        after = f", after {', '.join(self.after)}" if self.after else ""
+        return f"<Predicate {self.name}({', '.join(self.columns)}){returns}{rows}{after}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a decorated function can still be tested alone."""

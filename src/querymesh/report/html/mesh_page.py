@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -15,6 +14,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import certain
 from querymesh.report.comparison import Comparison, per_row
 from querymesh.report.html import plots
+from querymesh.report.html.html_table import style, table_html
 from querymesh.report.html.html_tree import route_html, tree_html
 from querymesh.report.live.progress import BatchProgress
 from querymesh.report.text.figures import counted, micros, percent, times
@@ -74,11 +74,10 @@ def save_page(page: str, path: str | os.PathLike[str]) -> None:
 
 def page_of(title: str, sections: Sequence[str]) -> str:
     """Sections as a page that needs nothing else."""
-    style = files("querymesh.report.html").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>\n{style}</style></head>\n"
+        f"<title>{escape(title)}</title><style>\n{style('page.css')}{style('pieces.css')}</style></head>\n"
         f"<body><main>\n{chr(10).join(filter(None, sections))}\n</main></body></html>\n"
     )
 
@@ -120,7 +119,7 @@ def _operators(mesh: Mesh) -> str:
         (str(k), op.name, micros(op.cost_us), percent(op.pass_rate), _after(op.after))
         for k, op in enumerate(mesh.operators, 1)
     ]
-    table = _table(("#", "operator", "µs an evaluation", "passes", "after"), rows, text=(1,))
+    table = table_html(("#", "operator", "µs an evaluation", "passes", "after"), rows, text=(1,))
     single = f"<p>Best single route: {route_html(mesh, certain(mesh.single))}</p>"
     return _section("Operators", f'<div class="panel scroll">{table}</div>{single}')
 
@@ -168,7 +167,7 @@ def _comparison(comparison: Comparison) -> str:
         f"ratios within a round. The same code against itself came to {times(comparison.control)}. "
         f"All contenders gave {same}.</p>"
     )
-    table = f'<div class="panel scroll">{_table(head, rows, text=(0, 1))}</div>'
+    table = f'<div class="panel scroll">{table_html(head, rows, text=(0, 1))}</div>'
     drawn = _figure("How often they had to look", plots.evaluations(comparison)) + _figure(
         "Time, and the control", plots.relative_times(comparison)
     )
@@ -192,7 +191,7 @@ def _left_out(mesh: Mesh) -> str:
     if not mesh.left_out:
         return ""
     rows = [(out.name, out.reason) for out in mesh.left_out]
-    table = _table(("column", "why it is no test attribute"), rows, text=(0, 1))
+    table = table_html(("column", "why it is no test attribute"), rows, text=(0, 1))
     return _section(
         "Columns the classifier does not ask about", f'<div class="panel">{table}</div>'
     )
@@ -200,15 +199,3 @@ def _left_out(mesh: Mesh) -> str:
 
 def _figure(caption: str, svg: str, kind: str = "") -> str:
     return f'<figure class="panel {kind}"><figcaption>{escape(caption)}</figcaption>{svg}</figure>'
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = ()) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        drawn = (
-            f"<{tag}{' class=text' if i in text else ''}>{escape(cell)}</{tag}>"
-            for i, cell in enumerate(cells)
-        )
-        return f"<tr>{''.join(drawn)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"

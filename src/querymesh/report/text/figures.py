@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from querymesh.explained import counted as counted
+
 UNKNOWN = "–"
 
 
@@ -49,11 +51,6 @@ def seconds(value: float) -> str:
         if value >= size:
             return f"{value / size:,.1f} {unit}"
     return f"{value * 1e6:,.1f} µs"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 route`, `1,200 rows`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def leaf_name(leaf: int) -> str:

@@ -14,16 +14,17 @@ from querymesh.classify.tree import Leaf, Tree, as_text
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import uncertain_text
 from querymesh.query.aggregate import aggregate_text
-from querymesh.report.text.figures import counted, leaf_name, micros, percent, table, times
+from querymesh.report.text.figures import leaf_name, micros, percent, table, times
 from querymesh.stats.profile import route_text
 
 
 def mesh_text(mesh: Mesh) -> str:
     """The whole mesh for people: operators, tree, expected cost, and why it is what it is."""
-    parts = [_headline(mesh)]
+    parts = [f"mesh of {mesh.headline}"]
     if mesh.operators:
         parts += ["operators", indent(_operators(mesh), "  ")]
-    parts += ["tree", indent(_tree(mesh), "  ")]
+    legend = "\n".join(filter(None, [_tree(mesh), stages_legend(mesh)]))
+    parts += ["tree", indent(legend, "  ")]
     parts += ["cost", indent(_cost(mesh), "  ")]
     if mesh.query.aggregate is not None:
         parts += ["on top", indent(aggregate_text(mesh.query.aggregate), "  ")]
@@ -35,16 +36,6 @@ def mesh_text(mesh: Mesh) -> str:
     first, *rest = parts
     pairs = zip(rest[::2], rest[1::2], strict=True)
     return "\n\n".join([first, *(f"{title}\n{body}" for title, body in pairs)])
-
-
-def _headline(mesh: Mesh) -> str:
-    size = (
-        f"mesh of {counted(len(mesh.routes), 'route')} "
-        f"over {counted(len(mesh.operators), 'operator')}"
-    )
-    if not mesh.is_learned:
-        return f"{size}, not trained yet"
-    return f"{size}, learned from {counted(mesh.sample_rows, 'sampled row')}"
 
 
 def _operators(mesh: Mesh) -> str:
@@ -68,7 +59,7 @@ def _tree(mesh: Mesh) -> str:
     """The tree with its leaves' figures set in columns to the right of it."""
     lines = list(_branches(mesh.tree, "all rows", "", ""))
     trunk = max(len(text) for text, _ in lines)
-    route_width = max(len(_route(mesh, leaf)) for leaf in range(len(mesh.leaves)))
+    route_width = max(len(route_of_leaf(mesh, leaf)) for leaf in range(len(mesh.leaves)))
     drawn, leaf = [], 0
     for text, is_leaf in lines:
         if not is_leaf:
@@ -89,7 +80,7 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
     yield from _branches(tree.no, as_text(tree.test, False), f"{below}└─ ", f"{below}   ")
 
 
-def _route(mesh: Mesh, leaf: int) -> str:
+def route_of_leaf(mesh: Mesh, leaf: int) -> str:
     """`2 > 3|1 > 4` where the order of 3 and 1 is left to a lottery (QM § 5.4); `4 > [1 > 3] > 2`
     where 1 and 3 run in Python and the others in Catalyst."""
     if mesh.stages is not None and not mesh.uncertain:
@@ -97,9 +88,20 @@ def _route(mesh: Mesh, leaf: int) -> str:
     return uncertain_text(mesh.leaf_choices[leaf], " > ") or "straight to the output"
 
 
+def stages_legend(mesh: Mesh) -> str:
+    """What brackets in a route mean; empty where there are none."""
+    if mesh.stages is None or not any(mesh.stages.crossing):
+        return ""
+    inside = mesh.stages.in_python(mesh)
+    if len(inside) == len(mesh.operators) and len(set(mesh.stages.splits)) == 1:
+        return "[…]: in Python, on Arrow batches; nothing is left to Catalyst"
+    return "[…]: in Python, on Arrow batches; what stands before and after it, in Catalyst"
+
+
 def _leaf(mesh: Mesh, leaf: int, route_width: int) -> str:
     stats = mesh.leaves[leaf]
-    text = f"{leaf_name(leaf)}  {percent(stats.share):>7}   {_route(mesh, leaf).ljust(route_width)}"
+    route = route_of_leaf(mesh, leaf).ljust(route_width)
+    text = f"{leaf_name(leaf)}  {percent(stats.share):>7}   {route}"
     if math.isnan(stats.route_us) or not mesh.operators:
         return text
     if mesh.is_single:

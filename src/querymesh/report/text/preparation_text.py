@@ -11,12 +11,14 @@ def preparation_text(preparation: Preparation) -> str:
     """What was sampled and called, what it took, and why the run is what it is."""
     decision = preparation.decision
     if decision is None:
-        return preparation.mesh.why
-    took = (
-        f"sampled {counted(preparation.sample_rows, 'row')}, "
-        f"called Python functions on {counted(preparation.calls, 'row')}, "
-        f"in {seconds(preparation.seconds)}"
-    )
+        return f"nothing was learned: {preparation.mesh.why}"
+    rows = counted(preparation.sample_rows, "sampled row")
+    took = f"every condition was tried on {rows}, in {seconds(preparation.seconds)}"
+    if preparation.calls:
+        took += (
+            f", with {counted(preparation.calls, 'call')} of Python functions, "
+            "none of them twice on a row"
+        )
     if preparation.remembered:
         took += "; an earlier call of this session did, and nothing was spent this time"
     return "\n".join([took, engines_text(decision), f"why: {decision.why}"])
@@ -34,5 +36,5 @@ def engines_text(decision: Decision) -> str:
         for name, candidate in decision.candidates.items()
     ]
     lines = [table(("", "engine", "µs a row", "best single order"), rows, left=(0, 1))]
-    lines += [f"{name} is out: {reason}" for name, reason in decision.ruled_out.items()]
+    lines += [f"not {name}: {reason}" for name, reason in decision.ruled_out.items()]
     return "\n".join(lines)

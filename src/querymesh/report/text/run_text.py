@@ -8,23 +8,25 @@ from textwrap import indent
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.routers.learned import Learned
 from querymesh.mesh.mesh import Mesh
-from querymesh.mesh.route import uncertain_text
+from querymesh.mesh.stages import python_part
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
+from querymesh.report.text.filter_text import filter_parts, settled_parts
 from querymesh.report.text.join_run_text import join_run_text
-from querymesh.report.text.preparation_text import preparation_text
+from querymesh.report.text.mesh_text import route_of_leaf
 from querymesh.runtime.run import Run
 
 
 def run_text(run: Run) -> str:
     """What `qm.inspect(out).explain()` prints: the mesh, what it did, what changed, what failed."""
     parts = []
-    if run.tree is None and not run.router_loops and run.plan_loop is None:
-        parts.append(run.mesh.explain())
-    if run.left_to_spark:
-        parts.append("left to Spark\n" + indent("\n".join(run.left_to_spark), "  "))
-    if run.preparation is not None:
-        parts.append("before it ran\n" + indent(preparation_text(run.preparation), "  "))
+    by_mesh = run.tree is None and not run.router_loops and run.plan_loop is None
+    if by_mesh and run.cube is None:
+        parts += filter_parts(run)
+    else:
+        if by_mesh:
+            parts.append(run.mesh.explain())
+        parts += settled_parts(run)
     parts.append(did_text(run))
     if run.problems:
         parts.append("problems\n" + indent("\n".join(run.problems), "  "))
@@ -43,7 +45,8 @@ def did_text(run: Run) -> str:
         return text if plan_loop is None else f"{text}\n\n{plan_loop.explain()}\n"
     view = run.view
     if run.engine == "native":
-        return f"ran in Catalyst on {len(view.mesh.routes)} route(s): {view.mesh.why}"
+        routes = counted(len(view.mesh.routes), "route")
+        return f"Spark's generated code runs it, on {routes}; nothing is counted there"
     text = metrics_text(view.counts, view.mesh, view.version, run.router)
     return "\n".join([text, switches_text(run.switches)] if run.switches else [text])
 
@@ -61,7 +64,7 @@ def metrics_text(
         parts.append("operators\n" + indent(_operators(metrics, mesh), "  "))
     if router is not None:
         parts.append(router.explain())
-    else:
+    elif not _is_told_apart_in_catalyst(mesh):
         parts.append("leaves\n" + indent(_leaves(metrics, mesh, version), "  "))
     return "\n\n".join(parts)
 
@@ -120,11 +123,15 @@ def _per_row(count: int, rows: int) -> str:
 
 def _operators(metrics: Metrics, mesh: Mesh) -> str:
     done = metrics.by_operator()
+    stages = mesh.stages
+    every = range(1, len(mesh.operators) + 1)
+    natively = set(every) - stages.in_python(mesh) if stages is not None else set()
     rows = []
     for index, op in enumerate(mesh.operators, 1):
         visits = done.get(index)
         if visits is None or not visits.evaluations:
-            rows.append((str(index), op.name, "0", UNKNOWN, UNKNOWN, UNKNOWN))
+            none = "in Catalyst" if index in natively else "0"
+            rows.append((str(index), op.name, none, UNKNOWN, UNKNOWN, UNKNOWN))
             continue
         rows.append(
             (
@@ -140,10 +147,15 @@ def _operators(metrics: Metrics, mesh: Mesh) -> str:
     return table(head, rows, left=(1,))
 
 
+def _is_told_apart_in_catalyst(mesh: Mesh) -> bool:
+    """Whether Python sees one kind of rows only, so that its counts have no leaves."""
+    return mesh.stages is not None and len(python_part(mesh).leaf_routes) < len(mesh.leaf_routes)
+
+
 def _leaves(metrics: Metrics, mesh: Mesh, version: int) -> str:
     done = metrics.by_leaf(version)
     rows = []
-    for leaf, steps in enumerate(mesh.leaf_choices):
+    for leaf in range(len(mesh.leaf_choices)):
         here = metrics.leaf_rows.get((version, leaf), 0)
         visits = done.get(leaf)
         rows.append(
@@ -151,7 +163,7 @@ def _leaves(metrics: Metrics, mesh: Mesh, version: int) -> str:
                 leaf_name(leaf),
                 f"{here:,}",
                 percent(here / metrics.rows_in) if metrics.rows_in else UNKNOWN,
-                uncertain_text(steps, " > ") or "straight to the output",
+                route_of_leaf(mesh, leaf),
                 _per_row(visits.evaluations if visits else 0, here),
                 seconds(visits.seconds if visits else 0.0),
             )

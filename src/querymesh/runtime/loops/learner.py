@@ -31,6 +31,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.adapt.budget import Ask
 from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
+from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
@@ -247,7 +248,7 @@ class Learner(Loop):
             self._thread(self._learn)
 
     def _learn(self) -> None:
-        settings = self._settings
+        settings, started = self._settings, monotonic()
         try:
             settings.channel.enough()
             profile = join_profiles(self._profiles)
@@ -265,7 +266,8 @@ class Learner(Loop):
                     "accuracy %g was asked for, and the %d rows a stream learns from first have "
                     "%.3f: it goes on with their mesh", asked, profile.rows, mesh.accuracy or 0.0,
                 )  # fmt: skip
-            log.info("mesh %d learned from %d rows: %s", self._version, profile.rows, mesh.why)
+            why = f"mesh {self._version} of {self._view.alias}, {mesh.why}"
+            tell_learned(profile.rows, monotonic() - started, why)
             with self._lock:
                 self._start_watching(profile)
         except OSError as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilterTrainer:
-    """Trains the mesh of a query over one source; `engine` is where it will run."""
+    """Trains the mesh of a query over one source; `engine` is where it will run, and `started` from
+    when on its time counts."""
 
     bound: BoundQuery
     data: Mapping[str, Data]
@@ -33,6 +35,7 @@ class FilterTrainer:
     on_error: str
     engine: str
     columns: CatalystColumns = field(default_factory=CatalystColumns)
+    started: float = field(default_factory=perf_counter)
 
     def train(
         self, training: Training, *, one_route: bool
@@ -75,6 +78,7 @@ class FilterTrainer:
         from querymesh.fabric.profile.calibrate import calibrate
         from querymesh.fabric.profile.profiler import profile_sample
         from querymesh.optimize.train.judge import train_until_accurate
+        from querymesh.optimize.train.learned_line import tell_learned
 
         bound = self.bound
         tables = make_tables(bound, static_tables(bound, self.data), self.on_error)
@@ -96,7 +100,9 @@ class FilterTrainer:
             drop_us, pass_us = native_costs_us(session, profile, bound)
             return replace(profile, drop_us=drop_us, pass_us=pass_us)
 
-        return train_until_accurate(bound.query, take, overheads, training, one_route=one_route)
+        mesh = train_until_accurate(bound.query, take, overheads, training, one_route=one_route)
+        tell_learned(mesh.sample_rows, perf_counter() - self.started, mesh.why)
+        return mesh
 
     def _sample_schema(self) -> pa.Schema:
         """The source's columns, and those that Catalyst computes for the operators."""

@@ -13,10 +13,10 @@ What was decided is remembered for the session, by plan and conditions.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import TypeGuard
 
@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from querymesh.arrays import Floats, Ints
+from querymesh.arrays import Floats
 from querymesh.cost.catalyst_cost import estimate_us
 from querymesh.fabric.profile.bounded_profile import (
     called_by_users,
@@ -36,6 +36,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import Job, next_sample_rows, worth_learning
+from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
 from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
@@ -49,9 +50,8 @@ from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.catalyst_costs import timed_us
 from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
-
-log = logging.getLogger("querymesh")
 
 LEAST_BUDGET_S = 0.25
 """A sample takes about as long: a job that cannot pay for it is not sampled."""
@@ -133,12 +133,18 @@ def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparat
     if key in _decided:
         _decided.move_to_end(key)
         return replace(_decided[key], remembered=True)
-    found = _Learning(job, training, one_route).learn()
-    _decided[key] = found
+    found = Learning(job, training, one_route).learn()
+    keep(job, training, found, one_route=one_route)
+    if found.decision is not None:
+        tell_learned(found.sample_rows, found.seconds, found.decision.why, found.calls)
+    return found
+
+
+def keep(job: FilterJob, training: Training, found: Preparation, *, one_route: bool) -> None:
+    """Remember for this session what was decided: who asks the same again need not learn it."""
+    _decided[_identity(job, training, one_route)] = found
     while len(_decided) > KEPT:
         _decided.popitem(last=False)
-    _tell(found)
-    return found
 
 
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
@@ -177,16 +183,18 @@ def _is_opaque(operator: Operator) -> bool:
     return isinstance(operator, Filter) and bool(opaque_parts_of(operator.expr))
 
 
-def _tell(found: Preparation) -> None:
-    if found.decision is not None:
-        log.info(
-            "learned from %s rows in %.1f s (%s calls of Python functions): %s",
-            f"{found.sample_rows:,}", found.seconds, f"{found.calls:,}", found.decision.why,
-        )  # fmt: skip
+@dataclass(frozen=True)
+class Evidence:
+    """What a decision was made by: the profile, what operators cost on it, and the whole sample,
+    with the columns that Catalyst computed."""
+
+    profile: Profile
+    costs: Costs
+    sample: pa.Table
 
 
-class _Learning:
-    """One filter being learned."""
+class Learning:
+    """One filter being learned; `evidence` is there once a sample was profiled."""
 
     def __init__(self, job: FilterJob, training: Training, one_route: bool) -> None:
         self.job = job
@@ -195,20 +203,30 @@ class _Learning:
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
         self.statistics = plan_statistics(job.source)
-        self.text_bytes = LONG_TEXT
         self.table = cost_table(job.source.sparkSession)
         self.asked = _as_spark_answers(job.bound, job.columns)
+        self.tasks = parallelism(job.source.sparkSession)
+        self.evidence: Evidence | None = None
+
+    @cached_property
+    def rows(self) -> float | None:
+        """About how many rows the job has; None where nobody knows."""
+        estimate = self.statistics.estimated_rows()
+        return None if estimate is None else estimate.rows
+
+    @cached_property
+    def can_pay(self) -> bool:
+        """Whether the plan's own statistics leave room for learning, without a sample."""
+        return self._affordable_s(self._plain_range_us()) >= LEAST_BUDGET_S
 
     @property
     def seconds(self) -> float:
+        """What learning has taken so far."""
         return perf_counter() - self.started
 
     def learn(self) -> Preparation:
         """The plan's own statistics first; a sample only where that can pay."""
-        rows = self._estimated_rows()
-        self.text_bytes = self._longest_texts(rows)
-        budget_s = self._budget_s(self._plain_range_us(), rows)
-        if not self.insist and budget_s < LEAST_BUDGET_S:
+        if not self.insist and not self.can_pay:
             return self._as_written(
                 "the job is too small, or its conditions too cheap, for learning to pay: it runs "
                 "as written"
@@ -218,9 +236,9 @@ class _Learning:
             return self._as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
             return self._as_written("the sample is empty: it runs as written")
-        return self._from(taken, rows)
+        return self._from(taken)
 
-    def _from(self, taken: pa.Table, rows: float | None) -> Preparation:
+    def _from(self, taken: pa.Table) -> Preparation:
         """Profile some of the sampled rows, and more of them as long as it is in doubt.
 
         Rows are profiled in a random order, so that a few stand for all.
@@ -229,19 +247,22 @@ class _Learning:
         order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
         native_us = self._native_us(
-            taken, bytes_of, self._budget_s(self._plain_range_us(), rows) - self.seconds
+            taken, bytes_of, self._budget_s(self._plain_range_us()) - self.seconds
         )
 
         def budget_s(row_s: float) -> float:
             plain_us = float(native_us[np.isfinite(native_us)].sum()) + 1e6 * row_s
-            return self._budget_s((0.0, plain_us), rows) - self.seconds
+            return self._budget_s((0.0, plain_us)) - self.seconds
 
         first = taken.take(pa.array(order[: self.training.sample_rows]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
         while True:
-            ordered = self._in_arrival_order(profile, order)
+            # As they arrived: an id that only grows is told by that.
+            arrived = profile.take(np.argsort(order[: profile.rows]))
+            ordered = replace(arrived, sample=arrived.sample.select(self._told_apart_by))
             costs = self._costs(ordered, native_us, bytes_of)
-            decision = self._decide(ordered, costs, rows)
+            decision = self._decide(ordered, costs)
+            self.evidence = Evidence(ordered, costs, taken)
             user_s = float(profile.cost_us[called_by_users(bound)].sum()) / 1e6
             more = next_sample_rows(
                 profile.rows,
@@ -255,15 +276,10 @@ class _Learning:
             further = taken.take(pa.array(order[profile.rows : more]))
             profile = followed_by(profile, bound, further, {}, on_error)
 
-    def _in_arrival_order(self, profile: Profile, order: Ints) -> Profile:
-        """The profile with its rows as they arrived, by which an id that only grows is told, and
-        without the columns that Catalyst computed: no kinds are told apart by them."""
-        names = self.job.bound.schemas[self.job.bound.source.alias].names
-        sorted_rows = np.argsort(order[: profile.rows])
-        return replace(
-            profile.take(sorted_rows),
-            sample=profile.sample.select(names).take(pa.array(sorted_rows)),
-        )
+    @property
+    def _told_apart_by(self) -> list[str]:
+        """The columns that kinds of rows may be told apart by: none that Catalyst computed."""
+        return list(self.job.bound.schemas[self.job.bound.source.alias].names)
 
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
         mesh = decision.mesh
@@ -275,23 +291,22 @@ class _Learning:
     def _as_written(self, why: str) -> Preparation:
         return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
 
-    def _estimated_rows(self) -> float | None:
-        estimate = self.statistics.estimated_rows()
-        return None if estimate is None else estimate.rows
-
-    def _longest_texts(self, rows: float | None) -> float:
+    @cached_property
+    def text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
+        rows = self.rows
         if rows is None or self.statistics.bytes is None or rows < 1:
             return LONG_TEXT
         return min(LONG_TEXT, max(SHORT_TEXT, PACKED * self.statistics.bytes / rows))
 
-    def _budget_s(self, plain_us: tuple[float, float], rows: float | None) -> float:
+    def _budget_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
-        if self.insist:
-            return MOST_BUDGET_S
-        tasks = parallelism(self.job.source.sparkSession)
-        budget = worth_learning(plain_us, UNKNOWN_ROWS if rows is None else rows, tasks)
-        return min(budget, MOST_BUDGET_S)
+        return MOST_BUDGET_S if self.insist else self._affordable_s(plain_us)
+
+    def _affordable_s(self, plain_us: tuple[float, float]) -> float:
+        """What learning may take if it is to pay for itself."""
+        rows = UNKNOWN_ROWS if self.rows is None else self.rows
+        return min(worth_learning(plain_us, rows, self.tasks), MOST_BUDGET_S)
 
     def _plain_range_us(self) -> tuple[float, float]:
         """What a row costs in plain Spark: at the least, and at the most."""
@@ -340,9 +355,10 @@ class _Learning:
             frame = job.source.sparkSession.createDataFrame(job.sample)
         else:
             frame = job.source if job.sample is None else job.sample
-        taken = bounded_sample(
-            frame, rows, columns=schema.names, extra=extra, seed=self.training.seed
-        )
+        with told_of_worker_python():  # functions that only tasks can call are, here
+            taken = bounded_sample(
+                frame, rows, columns=schema.names, extra=extra, seed=self.training.seed
+            )
         return taken if isinstance(taken, NoSample) else taken.table
 
     def _opaque_parts(self) -> list[Opaque]:
@@ -371,10 +387,10 @@ class _Learning:
 
         return Costs(native_us, drop_us, pass_us, transport_us, catalyst_doubt=CATALYST_DOUBT)
 
-    def _decide(self, profile: Profile, costs: Costs, rows: float | None) -> Decision:
+    def _decide(self, profile: Profile, costs: Costs) -> Decision:
         job = Job(
-            rows=rows,
-            parallelism=parallelism(self.job.source.sparkSession),
+            rows=self.rows,
+            parallelism=self.tasks,
             python_start_s=PYTHON_START_S,
             learned_s=self.seconds,
         )

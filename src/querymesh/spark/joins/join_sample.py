@@ -16,6 +16,7 @@ from querymesh.arrays import Ints
 from querymesh.errors import TrainingError, did_you_mean
 from querymesh.query.join import JoinQuery
 from querymesh.query.render import quoted_name
+from querymesh.spark.context import job_description
 from querymesh.spark.inputs import Data
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import conform
@@ -90,7 +91,8 @@ def _earliest(given: Data, time: str, rows: int, begin: pa.Scalar | None = None)
         found = given.select(F.col(quoted_name(time)).alias("time")).where("time IS NOT NULL")
         if begin is not None:
             found = found.where(F.col("time") >= _literal(begin))
-        times = found.orderBy("time").limit(rows).toArrow().column("time")
+        with job_description(given.sparkSession, f"QueryMesh: the earliest {rows:,} times"):
+            times = found.orderBy("time").limit(rows).toArrow().column("time")
     else:
         times = given.column(time).drop_null()
         if begin is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,8 +17,10 @@ from querymesh.fabric.profile.join_profile import SampledJoin
 from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.routes.index_ties import with_fewer_indices
 from querymesh.optimize.train.judge import train_until_accurate
+from querymesh.optimize.train.learned_line import tell_join_learned
 from querymesh.optimize.train.training import Training
 from querymesh.query.join import JoinQuery
+from querymesh.spark.context import job_description
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_sample import STRETCH, stretch_of_time
 from querymesh.spark.joins.source_waiting import SparkSourceWatch, watch_sources
@@ -39,6 +42,7 @@ class JoinData:
         self, training: Training, *, one_route: bool
     ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """A mesh for the tuples of each stream, learned from the earliest arrivals of all."""
+        started = perf_counter()
         sampled = self.sampled_join(training)
         meshes: dict[str, Mesh] = {}
         profiles: dict[str, Profile] = {}
@@ -59,7 +63,9 @@ class JoinData:
                         view.query, take, overheads, training, one_route=one_route
                     )
         rates = {alias: float(len(sampled.arrivals[alias])) for alias in self.join.aliases}
-        return with_fewer_indices(self.join, meshes, profiles), rates
+        found = with_fewer_indices(self.join, meshes, profiles)
+        tell_join_learned(found, perf_counter() - started)
+        return found, rates
 
     def sampled_join(self, training: Training) -> SampledJoin:
         """A stretch of all streams, stored."""
@@ -72,15 +78,19 @@ class JoinData:
     def stream_sizes(self) -> dict[str, int]:
         """How many rows each stream of a batch has."""
         given = {alias: self.data[alias] for alias in self.join.aliases}
-        return {
-            alias: each.count() if isinstance(each, DataFrame) else each.num_rows
-            for alias, each in given.items()
-        }
+        return {alias: _row_count(alias, each) for alias, each in given.items()}
 
     def watch_sources(self) -> SparkSourceWatch | None:
         """What tells how many rows wait at the sources of the streams."""
         given = {alias: self.data[alias] for alias in self.join.aliases}
         return watch_sources({a: each for a, each in given.items() if isinstance(each, DataFrame)})
+
+
+def _row_count(alias: str, given: Data) -> int:
+    if not isinstance(given, DataFrame):
+        return int(given.num_rows)
+    with job_description(given.sparkSession, f"QueryMesh: how many rows {alias} has"):
+        return given.count()
 
 
 class _NothingToProfile(Exception):  # noqa: N818

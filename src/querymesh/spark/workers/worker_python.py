@@ -7,9 +7,12 @@ the Python of this program's environment. Pickled functions do not pass from one
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from pyspark.sql import SparkSession
@@ -18,6 +21,10 @@ from querymesh.errors import SetupError
 from querymesh.spark.context import on_one_machine, worker_executable
 
 _SECONDS_TO_ANSWER = 30
+_MISMATCH = re.compile(
+    r"Python in worker has different version: (?P<worker>[\d.]+)"
+    r" than that in driver: (?P<driver>[\d.]+)"
+)
 
 
 def check_workers(session: SparkSession) -> None:
@@ -68,3 +75,26 @@ def _version(executable: str) -> str:
             f"set PYSPARK_PYTHON={sys.executable} before the session starts"
         ) from problem
     return answer.stdout.strip()
+
+
+def mismatch_in(text: str) -> str | None:
+    """What to say of an error of Spark's, if its cause is another Python; None if it is not."""
+    found = _MISMATCH.search(text)
+    if found is None:
+        return None
+    return (
+        f"Spark's workers run Python {found['worker']}, this program Python {found['driver']}: set "
+        f"PYSPARK_PYTHON to a Python {found['driver']} that every worker has, before the session "
+        "starts"
+    )
+
+
+@contextmanager
+def told_of_worker_python() -> Iterator[None]:
+    """Turn the failure of a job of ours into a SetupError, if its cause is another Python."""
+    try:
+        yield
+    except Exception as problem:
+        if (told := mismatch_in(str(problem))) is not None:
+            raise SetupError(told) from None
+        raise

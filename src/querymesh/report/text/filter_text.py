@@ -1,0 +1,64 @@
+"""How a filter runs, as text: in a line, what was left to Spark, its order, what was found out."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from querymesh.mesh.mesh import Mesh
+from querymesh.report.text.figures import counted
+from querymesh.report.text.mesh_text import route_of_leaf, stages_legend
+from querymesh.report.text.preparation_text import preparation_text
+from querymesh.runtime.run import Run
+
+
+def filter_parts(run: Run) -> list[str]:
+    """What is known of a filter besides what it has done so far, part by part."""
+    mesh = run.view.mesh
+    if not mesh.operators and run.left_to_spark:
+        return ["Spark evaluates all of it by itself: there is no order to choose", *left_part(run)]
+    if run.preparation is None:
+        return [mesh.explain(), *settled_parts(run)]
+    parts = [_in_a_line(run, mesh), *left_part(run)]
+    parts.append(mesh.explain() if mesh.is_learned else _as_written(mesh))
+    return [*parts, *prepared_part(run)]
+
+
+def settled_parts(run: Run) -> list[str]:
+    """What was settled before the run."""
+    return [*left_part(run), *prepared_part(run)]
+
+
+def left_part(run: Run) -> list[str]:
+    """The conditions that Spark evaluates by itself, if there are some."""
+    if not run.left_to_spark:
+        return []
+    return [
+        "left to Spark, which has them in its scan\n" + indent("\n".join(run.left_to_spark), "  ")
+    ]
+
+
+def prepared_part(run: Run) -> list[str]:
+    """What was found out before a filter ran, if anybody looked."""
+    if run.preparation is None:
+        return []
+    return ["before it ran\n" + indent(preparation_text(run.preparation), "  ")]
+
+
+def _in_a_line(run: Run, mesh: Mesh) -> str:
+    if not mesh.is_learned:
+        return "runs as written, as plain Spark would"
+    routes = counted(len(mesh.routes), "route")
+    if run.engine == "native":
+        return f"runs in Catalyst, Spark's generated code, on {routes}"
+    stages = mesh.stages
+    if stages is None or len(stages.in_python(mesh)) == len(mesh.operators):
+        return f"runs in Python, on Arrow batches, on {routes}"
+    return f"runs partly in Catalyst and partly in Python, on {routes}"
+
+
+def _as_written(mesh: Mesh) -> str:
+    """The conditions by number, and the order that Spark gives them."""
+    width = len(str(len(mesh.operators)))
+    listed = [f"{n:>{width}}  {op.name}" for n, op in enumerate(mesh.operators, 1)]
+    lines = [*listed, f"order: {route_of_leaf(mesh, 0)}", stages_legend(mesh)]
+    return "conditions\n" + indent("\n".join(filter(None, lines)), "  ")
