@@ -149,9 +149,7 @@ def test_where_on_a_stream_with_a_look_up_free_predicate(spark, files, tmp_path)
 
 def test_an_untrained_stream_cannot_be_native(spark, files):
     with pytest.raises(qm.UnsupportedError, match="an untrained stream has none yet"):
-        stream_of(spark, files).transform(
-            qm.where("s LIKE '%a%'", "s LIKE '%b%'", engine="native")
-        )
+        stream_of(spark, files).transform(qm.where("s LIKE '%a%'", "s LIKE '%b%'", engine="native"))
 
 
 def test_a_stream_of_cheap_comparisons_leaves_nothing_to_learn(spark, files, tmp_path):
