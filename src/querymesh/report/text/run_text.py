@@ -13,6 +13,7 @@ from querymesh.optimize.adapt.watch import Switch
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 from querymesh.report.text.join_run_text import join_run_text
 from querymesh.report.text.preparation_text import preparation_text
+from querymesh.runtime.loops.learner import Learner
 from querymesh.runtime.run import Run
 
 
@@ -26,9 +27,17 @@ def run_text(run: Run) -> str:
     if run.preparation is not None:
         parts.append("before it ran\n" + indent(preparation_text(run.preparation), "  "))
     parts.append(did_text(run))
+    if learning := learning_text(run):
+        parts.append("learning\n" + indent(learning, "  "))
     if run.problems:
         parts.append("problems\n" + indent("\n".join(run.problems), "  "))
     return "\n\n".join(parts)
+
+
+def learning_text(run: Run) -> str:
+    """What is being learned of each source that still runs in the order as written."""
+    learners = run.loops_of(Learner)
+    return "\n".join(loop.explain() for loop in learners if not loop.status.learned)
 
 
 def did_text(run: Run) -> str:
