@@ -162,9 +162,8 @@ def test_a_learner_in_trouble_does_not_disturb_the_query(spark, tmp_path, caplog
     assert caplog.text.count("the query goes on with the mesh it has") == 1, "said once"
 
 
-def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
-    """A row that an earlier operator drops on every route taken may be poison to a later one."""
-    files = Files(tmp_path / "in", [np.array([[0.1, 0.5, 0.5]])] * 4, rows=1000)
+def poisoned_functions():
+    """Of these `only_even` raises on what `even_x` drops."""
 
     def only_even(x: pa.Array, y: pa.Array) -> pa.Array:
         if not pc.all(is_even(x)).as_py():
@@ -172,10 +171,15 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
         return is_even(y)
 
     poisoned = qm.predicate(only_even, columns=["x", "y"], name="only_even", cost_us=100.0)
-    functions = {"only_even": poisoned, **{p.name: p for p in conditions(cost=1.0)}}
+    return {"only_even": poisoned, **{p.name: p for p in conditions(cost=1.0)}}
+
+
+def test_a_row_that_raises_in_profiling_and_is_dropped_all_the_same_is_profiled(spark, tmp_path):
+    """A row that an earlier operator drops on every route taken may be poison to a later one."""
+    files = Files(tmp_path / "in", [np.array([[0.1, 0.5, 0.5]])] * 4, rows=1000)
     query = qm.query(
         "SELECT * FROM input WHERE even_x(x) AND only_even(x, y) AND even_z(z)",
-        functions=functions,
+        functions=poisoned_functions(),
     )
     first = pq.read_table(files.folder / "part-000.parquet")
     mesh = qm.train(query, first.filter(is_even(first["x"])))
@@ -186,9 +190,34 @@ def test_profiling_that_raises_does_not_stop_the_query(spark, tmp_path):
     )
     drained(out, tmp_path)
     assert results(spark, tmp_path) == files.expected()
-    problems = qm.inspect(out).problems
-    assert any("rows could not be profiled" in problem for problem in problems)
-    assert all("after=" in problem for problem in problems)
+    live = qm.inspect(out)
+    assert live.counts.profiled_rows > 0
+    assert live.problems == []
+
+
+def test_profiling_that_raises_does_not_stop_the_query_and_is_told(spark, tmp_path):
+    """Beside a look-up a row that raises cannot travel on: it cannot be profiled."""
+    files = Files(tmp_path / "in", [np.array([[0.1, 0.5, 0.5]])] * 4, rows=1000)
+    query = qm.query(
+        "SELECT i.* FROM input i, Kinds k WHERE even_x(i.x) AND only_even(i.x, i.y) "
+        "AND even_z(i.z) AND i.kind = k.kind",
+        functions=poisoned_functions(),
+    )
+    kinds = pa.table({"kind": list("abcdefgh")})
+    out = qm.run(
+        query,
+        {"input": files.stream(spark), "Kinds": kinds},
+        policy=qm.policies.Mesh(sample_rows=200),
+    )
+    drained(out, tmp_path)
+    assert results(spark, tmp_path) == files.expected()
+    live = qm.inspect(out)
+    told = [problem for problem in live.problems if "rows could not be profiled" in problem]
+    assert told
+    assert all("after=" in problem for problem in told)
+    learning = live.progress["streams"]["i"]["learning"]
+    assert learning["isLearning"]
+    assert "rows could not be profiled" in learning["message"]
 
 
 def test_a_damaged_mesh_in_the_folder_does_not_stop_the_query(spark, tmp_path):

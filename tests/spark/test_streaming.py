@@ -5,8 +5,8 @@ import pytest
 import querymesh as qm
 from equivalence import FUNCTIONS, SCHEMA, as_multiset, rows_of
 
-CONDITIONS = "is_even(a) AND s LIKE '%b%' AND ok"
-PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND ok"
+CONDITIONS = "is_even(a) AND s LIKE '%b%' AND (ok OR s LIKE '%zz%')"
+PLAIN = "a % 2 = 0 AND s LIKE '%b%' AND (ok OR s LIKE '%zz%')"
 SMALL = qm.policies.Mesh(sample_rows=200)
 
 
@@ -149,7 +149,17 @@ def test_where_on_a_stream_with_a_look_up_free_predicate(spark, files, tmp_path)
 
 def test_an_untrained_stream_cannot_be_native(spark, files):
     with pytest.raises(qm.UnsupportedError, match="an untrained stream has none yet"):
-        stream_of(spark, files).transform(qm.where("a > 1", "ok", engine="native"))
+        stream_of(spark, files).transform(qm.where("s LIKE '%a%'", "s LIKE '%b%'", engine="native"))
+
+
+def test_a_stream_of_cheap_comparisons_leaves_nothing_to_learn(spark, files, tmp_path):
+    out = stream_of(spark, files).transform(qm.where("a > 1", "ok", engine="native"))
+    live = qm.inspect(out)
+    assert live.left_to_spark == ("a > 1", "ok")
+    assert live.mesh.operators == ()
+    drained(out, tmp_path)
+    plain = spark.read.parquet(str(files)).filter("a > 1 AND ok")
+    assert results(spark, tmp_path) == as_multiset(plain.toArrow())
 
 
 def test_a_stream_is_no_sample_and_no_look_up_table(spark, files):

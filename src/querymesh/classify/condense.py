@@ -23,6 +23,7 @@ from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import Attribute, LeftOut, choose_attributes, one_piece
 from querymesh.classify.induce import Growth, induce
 from querymesh.classify.tree import Split, Threshold, Tree, leaves_of
+from querymesh.deadline import NEVER, Deadline
 from querymesh.stats.profile import Profile
 
 MAX_PATTERNS = 16
@@ -85,8 +86,10 @@ class TrainingSet:
         return Cells(of_row, codes_of_cell, self.member[first], weights)
 
 
-def condense(profile: Profile, size: int, chance: float = 0.01) -> TrainingSet:
-    """At most `size` training tuples for the profiled sample.
+def condense(
+    profile: Profile, size: int, chance: float = 0.01, deadline: Deadline = NEVER
+) -> TrainingSet:
+    """At most `size` training tuples for the profiled sample, fewer at the deadline.
 
     A training tuple stands for at least 5 sampled ones, and for 1 % of them or, where many training
     tuples are asked for, a quarter of an even share.
@@ -97,7 +100,7 @@ def condense(profile: Profile, size: int, chance: float = 0.01) -> TrainingSet:
     rows = profile.rows
     least = max(5.0, min(0.01, 0.25 / size) * rows)
     growth = Growth(max_leaves=size, min_weight=least, chance=chance)
-    tree = induce(attributes, codes, behaviours(profile), np.ones(rows), growth)
+    tree = induce(attributes, codes, behaviours(profile), np.ones(rows), growth, deadline)
     member = np.zeros(rows, dtype=np.int64)
     filled = [region for region in leaves_of(tree, columns.__getitem__, rows) if len(region)]
     for number, region in enumerate(filled):

@@ -20,6 +20,7 @@ from querymesh.classify.attributes import Attribute
 from querymesh.classify.gain import chance_of_gain, entropy_bits
 from querymesh.classify.principal import first_component
 from querymesh.classify.tree import Leaf, Member, Missing, Split, Test, Threshold, Tree
+from querymesh.deadline import NEVER, Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,13 @@ def induce(
     labels: Ints,
     weights: Floats,
     growth: Growth,
+    deadline: Deadline = NEVER,
 ) -> Tree:
-    """The tree that tells the labels from the attributes; `codes[a]` are attribute a's bins."""
-    return grow(attributes, codes, labels, weights, growth).frozen()
+    """The tree that tells the labels from the attributes; `codes[a]` are attribute a's bins.
+
+    At the deadline it is what has grown so far.
+    """
+    return grow(attributes, codes, labels, weights, growth, deadline=deadline).frozen()
 
 
 def grow(
@@ -100,6 +105,7 @@ def grow(
     weights: Floats,
     growth: Growth,
     remembered: Remembered | None = None,
+    deadline: Deadline = NEVER,
 ) -> Node:
     """As `induce`, with the tuples of each node kept.
 
@@ -128,7 +134,7 @@ def grow(
 
     root = node_of(np.arange(len(labels)))
     leaf_count = 1
-    while waiting and leaf_count < growth.max_leaves:
+    while waiting and leaf_count < growth.max_leaves and not deadline.over:
         _, _, node, candidate = heapq.heappop(waiting)
         node.test, yes, no = candidate.sides
         node.yes, node.no = node_of(yes), node_of(no)

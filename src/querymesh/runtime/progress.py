@@ -9,6 +9,26 @@ import datetime as dt
 from typing import NotRequired, TypedDict
 
 
+class TrainingProgress(TypedDict):
+    """How the last search for a mesh ended: when, after how long, and what came of it."""
+
+    timestamp: str
+    durationMs: int
+    outcome: str
+
+
+class LearningProgress(TypedDict):
+    """What the learner of a stream is doing. While `isLearning` its order is as written."""
+
+    message: str
+    isLearning: bool
+    since: str
+    numProfiledRows: int
+    numWantedRows: int
+    trainingSince: str | None
+    lastTraining: TrainingProgress | None
+
+
 class StreamProgress(TypedDict):
     """How far one source has come."""
 
@@ -16,6 +36,7 @@ class StreamProgress(TypedDict):
     numOutputRows: int
     meshVersion: int
     routeShares: dict[str, float]
+    learning: NotRequired[LearningProgress]
     stateRows: NotRequired[int]
     stateBytes: NotRequired[int]
     statePartitions: NotRequired[int]
@@ -52,5 +73,9 @@ def watermark_text(time_us: int | None) -> str | None:
     """
     if time_us is None:
         return None
-    moment = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=time_us)
-    return moment.isoformat(timespec="milliseconds") + "Z"
+    return time_text(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=time_us))
+
+
+def time_text(moment: dt.datetime) -> str:
+    """A time, in UTC, as Spark's progress writes it."""
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

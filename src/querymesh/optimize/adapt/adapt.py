@@ -22,6 +22,7 @@ from querymesh.arrays import Floats
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Split, Tree
 from querymesh.cost.route_time import Overheads
+from querymesh.deadline import Deadline
 from querymesh.errors import OptionError
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.routes.subset import RouteSearch
@@ -152,7 +153,11 @@ def better_mesh(
     *,
     one_route: bool = False,
 ) -> FoundMesh:
-    """The best mesh found from the running one; `saving.pays` tells whether to switch."""
+    """The best mesh found from the running one; `saving.pays` tells whether to switch.
+
+    It takes no longer than training may (`Training.seconds`).
+    """
+    deadline = Deadline(training.seconds)
     rng = np.random.default_rng((training.seed, profile.rows))
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
@@ -161,7 +166,7 @@ def better_mesh(
     left_out: tuple[LeftOut, ...] = mesh.left_out
     search = ""
     if not one_route:
-        problem = make_problem(seen, overheads, training)
+        problem = make_problem(seen, overheads, training, deadline)
         left_out = tuple(problem.training.left_out)
         solution = find(problem, training, rng, from_tree(mesh.tree))
         candidates.append((solution.tree, solution.routes))

@@ -27,11 +27,11 @@ def optimal(
 ) -> Solution:
     """The cheapest of all Bell(n) partitions; of equally cheap ones the start.
 
-    It is the baseline that heuristics are measured by, so it stops for nothing and refuses more
-    than `most` training tuples. Fig. 5 costs the power set first and then composes partitions of
-    it; here a subset is routed when first met, and remembered by the problem. A bound is found for
-    every partition (`Problem.least_us`), and classifiers are induced for those whose bound is below
-    the best cost, the most promising first.
+    It is the baseline that heuristics are measured by, so it stops for nothing but the deadline of
+    its training, which it tells, and refuses more than `most` training tuples. Fig. 5 costs the
+    power set first and then composes partitions of it; here a subset is routed when first met, and
+    remembered by the problem. A bound is found for every partition (`Problem.least_us`), and
+    classifiers are induced for those whose bound is below the best cost, the most promising first.
     """
     size = problem.training.size
     if size > most:
@@ -41,11 +41,21 @@ def optimal(
             "search='iterative-improvement'"
         )
     best = problem.solve(start(problem, rng))
-    bounded = [(problem.least_us(groups), groups) for groups in every_partition(size)]
+    bounded = []
+    for groups in every_partition(size):
+        bounded.append((problem.least_us(groups), groups))
+        if problem.deadline.over:
+            break
+    done = f"all {bell_number(size):,} partitions were looked at"
     for least_us, groups in sorted(bounded, key=itemgetter(0)):
         if least_us >= best.cost_us:
+            break
+        if problem.deadline.over:
+            done = problem.deadline.reason
             break
         candidate = problem.solve(groups)
         if candidate.cost_us < best.cost_us:
             best = candidate
-    return replace(best, stopped=f"all {bell_number(size):,} partitions were looked at")
+    if len(bounded) < bell_number(size):
+        done = problem.deadline.reason
+    return replace(best, stopped=done)

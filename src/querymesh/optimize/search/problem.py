@@ -25,6 +25,7 @@ from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
 from querymesh.classify.tree import Leaf, Split, Tree, leaves
 from querymesh.cost.route_time import Overheads
+from querymesh.deadline import NEVER, Deadline
 from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
 from querymesh.optimize.routes.route_searches import auto
 from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
@@ -57,11 +58,19 @@ class Solution:
 
 
 class Problem:
-    """Costs partitions of one training set, remembering what it has seen."""
+    """Costs partitions of one training set, remembering what it has seen.
+
+    At its `deadline` every search ends, whatever its own bounds.
+    """
 
     def __init__(
-        self, training: TrainingSet, overheads: Overheads, route_search: RouteSearch = auto
+        self,
+        training: TrainingSet,
+        overheads: Overheads,
+        route_search: RouteSearch = auto,
+        deadline: Deadline = NEVER,
     ) -> None:
+        self.deadline = deadline
         self.training = training
         self.overheads = overheads
         self.route_search = route_search

@@ -1,7 +1,8 @@
 """When a search ends (QM § 4.7, "Selecting a stop condition").
 
 After k iterations, on a plateau, or at a bound of time or memory; whichever is reached first. The
-default does not look at the clock, so that a seed gives the same mesh on every machine.
+default does not look at the clock, so that a seed gives the same mesh on every machine; beyond it
+a search ends at the deadline of the training it is part of (`Training.seconds`).
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class Tally:
             self.end(f"{stop.seconds:g} seconds had passed")
         if stop.memory_mb is not None and self._problem.memory_mb >= stop.memory_mb:
             self.end(f"it remembered {stop.memory_mb:g} MB")
+        if self._problem.deadline.over:
+            self.end(self._problem.deadline.reason)
 
     def walked(self) -> None:
         """One more walk has come to its end."""

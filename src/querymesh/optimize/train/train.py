@@ -22,6 +22,7 @@ from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
 from querymesh.classify.tree import Leaf
 from querymesh.cost.route_time import Overheads
+from querymesh.deadline import NEVER, Deadline
 from querymesh.errors import TrainingError
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.search.problem import Problem, Solution
@@ -151,16 +152,22 @@ class _Judged:
 
 
 def _search(
-    profile: Profile, overheads: Overheads, training: Training, rng: np.random.Generator
+    profile: Profile,
+    overheads: Overheads,
+    training: Training,
+    rng: np.random.Generator,
+    deadline: Deadline,
 ) -> _Found:
-    problem = make_problem(profile, overheads, training)
+    problem = make_problem(profile, overheads, training, deadline)
     return _Found(find(problem, training, rng), problem)
 
 
-def make_problem(profile: Profile, overheads: Overheads, training: Training) -> Problem:
+def make_problem(
+    profile: Profile, overheads: Overheads, training: Training, deadline: Deadline = NEVER
+) -> Problem:
     """The search problem of a profile, with the condensing and the route search asked for."""
-    condensed = condense(profile, training.training_tuples)
-    return Problem(condensed, overheads, route_search_for(profile, training))
+    condensed = condense(profile, training.training_tuples, deadline=deadline)
+    return Problem(condensed, overheads, route_search_for(profile, training), deadline)
 
 
 def find(
@@ -184,15 +191,21 @@ def find(
 def _search_and_judge(
     profile: Profile, overheads: Overheads, training: Training, single: Route
 ) -> tuple[_Found, _Judged]:
-    """Search in each fold and judge by its unseen tuples; several folds are only for judging."""
+    """Search in each fold and judge by its unseen tuples; several folds are only for judging.
+
+    Every search has an equal part of the time that is left.
+    """
+    deadline = Deadline(training.seconds)
     rng = np.random.default_rng(training.seed)
     folds = chosen("judge", training.judged_by, JUDGES)(
         profile.rows, training.holdout, training.folds, rng
     )
     found: _Found | None = None
     saved, times, accuracies = np.zeros(profile.rows), np.zeros(profile.rows), []
-    for fold in folds:
-        found = _search(profile.take(fold.seen), overheads, training, rng)
+    searches = len(folds) + (len(folds) != 1)
+    for number, fold in enumerate(folds):
+        seen = profile.take(fold.seen)
+        found = _search(seen, overheads, training, rng, deadline.part(searches - number))
         if len(fold.unseen) == 0:
             continue
         unseen = profile.take(fold.unseen)
@@ -202,7 +215,7 @@ def _search_and_judge(
         times[fold.unseen] += 1
         accuracies.append(_accuracy(solution.cost_us, float(costs.mean())))
     if found is None or len(folds) > 1:
-        found = _search(profile, overheads, training, rng)
+        found = _search(profile, overheads, training, rng, deadline)
     judged = times > 0
     accuracy = float(np.mean(accuracies)) if accuracies else math.nan
     return found, _Judged(saved[judged] / times[judged], accuracy)

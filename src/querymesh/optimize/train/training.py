@@ -58,6 +58,10 @@ class Training:
         (each of several parts in turn), "bootstrap" (what draws with replacement left out), or a
         function of that kind. Defaults to a holdout, and to cross-validation where an accuracy is
         asked for, which one lucky holdout must not decide.
+    seconds
+        Processor time, at most, that training on one sample may take, whatever `stop` says. The
+        best mesh found by then stands, and `explain` says that it ran out. None is no bound.
+        Defaults to 5.
     holdout
         The share of the sample that judge "holdout" keeps back. Defaults to 1/3.
     folds
@@ -87,6 +91,7 @@ class Training:
     search: str | Search = "iterative-improvement"
     route_search: str | RouteSearch = "auto"
     stop: Stop = DEFAULT_STOP
+    seconds: float | None = 5.0
     judge: str | Judge | None = None
     holdout: float = 1 / 3
     folds: int = 5
@@ -103,6 +108,12 @@ class Training:
             check_integer(name, getattr(self, name), least)
         check_number("holdout", self.holdout)
         check_number("tolerance", self.tolerance)
+        if self.seconds is not None:
+            check_number("seconds", self.seconds)
+            if not 0 < self.seconds < math.inf:
+                raise OptionError(
+                    f"seconds is a time above 0, or None for no bound, not {self.seconds}"
+                )
         if not isinstance(self.stop, Stop):
             raise OptionError(f"stop must be a Stop, such as Stop(iterations=3), not {self.stop!r}")
         if not 0 <= self.holdout < 1:

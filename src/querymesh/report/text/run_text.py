@@ -14,6 +14,7 @@ from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, 
 from querymesh.report.text.filter_text import filter_parts, settled_parts
 from querymesh.report.text.join_run_text import join_run_text
 from querymesh.report.text.mesh_text import route_of_leaf
+from querymesh.runtime.loops.learner import Learner
 from querymesh.runtime.run import Run
 
 
@@ -28,9 +29,17 @@ def run_text(run: Run) -> str:
             parts.append(run.mesh.explain())
         parts += settled_parts(run)
     parts.append(did_text(run))
+    if learning := learning_text(run):
+        parts.append("learning\n" + indent(learning, "  "))
     if run.problems:
         parts.append("problems\n" + indent("\n".join(run.problems), "  "))
     return "\n\n".join(parts)
+
+
+def learning_text(run: Run) -> str:
+    """What is being learned of each source that still runs in the order as written."""
+    learners = run.loops_of(Learner)
+    return "\n".join(loop.explain() for loop in learners if not loop.status.learned)
 
 
 def did_text(run: Run) -> str:

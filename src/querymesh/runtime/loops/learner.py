@@ -9,7 +9,8 @@
 
 The thread that carries reports only hands one over. Everything else happens on two daemon threads,
 one that follows the batches and one that searches, and nothing that goes wrong on them reaches the
-query: it goes on with the mesh it has.
+query: it goes on with the mesh it has. A search is busy for `Training.seconds` at most. What the
+learner is doing is told all the while (`learning_status.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.train import train_mesh
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
-from querymesh.runtime.loop import Loop
+from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
+from querymesh.runtime.loops.learning_status import LearningStatus
+from querymesh.runtime.progress import RunProgress
 from querymesh.runtime.reports import join_profiles
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.runtime.view import View
@@ -131,6 +134,9 @@ class Learner(Loop):
         self._profiles: list[Profile] = []
         self._watch: Watch | None = None
         self._asked, self._ask_number = Ask(), settings.channel.state().ask_number
+        self.status = LearningStatus(
+            view.alias, settings.training.sample_rows, learned=self._mesh.is_learned
+        )
         if self._mesh.is_learned:
             self._start_watching(None)
             self.done.set()
@@ -164,23 +170,27 @@ class Learner(Loop):
     @property
     def problems(self) -> Sequence[str]:
         """Why no other mesh reaches the tasks, if that is so."""
-        return self._problems
+        return [*self._problems, *self.status.problems]
+
+    def add_progress(self, progress: RunProgress) -> None:
+        """Say what is being learned of the stream."""
+        progress["streams"][self._view.alias]["learning"] = self.status.progress
 
     def explain(self) -> str:
         """How far the learning is, in a sentence."""
-        alias = self._view.alias
-        if not self.done.is_set():
-            return f"{alias}: learns its first mesh, from rows that are profiled as they run"
+        alias, said = self._view.alias, self.status.message
+        if not self.status.learned:
+            return f"{alias} runs in the order as written, {said}"
         if self._watch is None:
-            return f"{alias}: keeps mesh {self._version}"
-        return f"{alias}: runs on mesh {self._version} and looks for a better one"
+            return f"{alias} keeps mesh {self._version}: {said}"
+        return f"{alias} runs on mesh {self._version} and looks for a better one: {said}"
 
     def _take(self, report: TaskReport) -> None:
         """Add a report to its batch; a batch with as many tasks as the last is taken as whole."""
         view = report.views[self._view.alias]
         self._newest = max(self._newest, -1 if report.batch is None else report.batch)
         if self._watch is None:
-            self._gather(view.profiles)
+            self._gather(report, view)
             return
         if self._batch is not None and self._batch.key != (report.query, report.batch):
             self._tasks_before, self._tasks = self._tasks, 0
@@ -238,17 +248,21 @@ class Learner(Loop):
                 settings.one_route, settings.measured, profile,
             )  # fmt: skip
 
-    def _gather(self, profiles: list[Profile]) -> None:
+    def _gather(self, report: TaskReport, view: ViewReport) -> None:
         """Take in rows profiled for the first mesh; starts training when they suffice."""
         if self._searching or self.done.is_set():
             return
-        self._profiles += profiles
+        self._profiles += view.profiles
+        profiled = sum(profile.rows for profile in view.profiles)
+        self.status.heard((report.query, report.batch), profiled, view.problems)
         if sum(profile.rows for profile in self._profiles) >= self._settings.training.sample_rows:
             self._searching = True
             self._thread(self._learn)
 
     def _learn(self) -> None:
         settings, started = self._settings, monotonic()
+        self.status.began()
+        outcome, learned = "", False
         try:
             settings.channel.enough()
             profile = join_profiles(self._profiles)
@@ -260,6 +274,10 @@ class Learner(Loop):
                 one_route=settings.one_route,
             )
             self._install(mesh, None)
+            learned = True
+            outcome = f"mesh {self._version} learned from {profile.rows:,} rows: {mesh.why}"
+            if mesh.found_by:
+                outcome += f" ({mesh.found_by})"
             asked = settings.training.accuracy
             if asked is not None and (mesh.accuracy is None or mesh.accuracy < asked):
                 log.warning(
@@ -271,30 +289,41 @@ class Learner(Loop):
             with self._lock:
                 self._start_watching(profile)
         except OSError as problem:
+            outcome = outcome or f"what was learned does not reach the tasks: {problem}"
             self._unheard(problem)
-        except Exception:
+        except Exception as problem:
+            outcome = outcome or f"no mesh could be learned: {type(problem).__name__}: {problem}"
             log.exception("no mesh could be learned; the query goes on with the order as written")
         finally:
+            self.status.ended(outcome, learned=learned)
             self._profiles = []
             self._searching = False
             self.done.set()
 
     def _search(self, look: Look) -> None:
         started = monotonic()
+        self.status.began()
+        outcome = f"no mesh was found that saves more than mesh {self._version} beyond doubt"
         try:
             finding = look.finding()
             if finding is None or self._watch is None:
                 return
             switch = look.switch(finding, self._version + 1, self._newest)
             if not self._install(finding.mesh, switch, look.epoch):
-                log.info("the data changed again while a mesh was searched for: it is let go")
+                outcome = "the data changed again while a mesh was searched for: it is let go"
+                log.info("%s", outcome)
                 return
+            outcome = f"mesh {switch.version} was found: {switch.reason}"
             log.info("mesh %d after batch %d: %s", switch.version, switch.batch, switch.reason)
         except OSError as problem:
+            outcome = f"what was found does not reach the tasks: {problem}"
             self._unheard(problem)
-        except Exception:
+        except Exception as problem:
+            outcome = f"no better mesh could be searched for: {type(problem).__name__}: {problem}"
             log.exception("no better mesh could be searched for; the query goes on")
+            self._tell(outcome)
         finally:
+            self.status.ended(outcome, learned=True)
             self._rest_until = monotonic() + REST * (monotonic() - started)
             self._searching = False
 
@@ -319,6 +348,11 @@ class Learner(Loop):
         told = f"the query goes on with the mesh it has; no other reaches it: {problem}"
         log.log(logging.DEBUG if self._problems else logging.WARNING, "%s", told)
         self._problems = self._problems or [told]
+
+    def _tell(self, problem: str) -> None:
+        """Keep what went wrong, once, among the problems."""
+        if problem not in self._problems and len(self._problems) < KEPT_PROBLEMS:
+            self._problems.append(problem)
 
     def _thread(self, work: Callable[..., None], *args: object) -> None:
         threading.Thread(target=work, args=args, name="querymesh-search", daemon=True).start()
