@@ -90,6 +90,14 @@ def test_the_page_gets_every_case_and_the_later_of_two_runs():
         page.written_into("# Title", rows)
 
 
+def test_runs_are_laid_together_in_the_order_of_the_grid_and_quick_ones_refused():
+    late, early = cell("drift 80", "sql", 1.0, 1.0), cell("costsel 1", "regex", 4.0, 4.0)
+    assert [row["case"] for row in page.merged([[late], [early]])] == ["costsel 1", "drift 80"]
+    early["details"]["command"] = "querymesh bench guest --quick"
+    with pytest.raises(QueryMeshError, match="costsel 1: run with --quick"):
+        page.merged([[late], [early]])
+
+
 def test_people_see_both_tables():
     console = Console(record=True, width=400)
     page.print_rows(CELLS, console)
