@@ -80,6 +80,7 @@ def test_the_page_gets_every_case_and_the_later_of_two_runs():
     assert text.endswith("after\n")
     assert "old" not in text
     lines = [line for line in text.splitlines() if line.startswith(("| a |", "| d |", "| first"))]
+    lines.sort()
     assert len(lines) == 3
     assert "0.50" in lines[0]
     assert "not met" in lines[0]
@@ -88,6 +89,14 @@ def test_the_page_gets_every_case_and_the_later_of_two_runs():
     assert {line.count(" | ") for line in lines} == {len(page.HEAD) - 1}
     with pytest.raises(QueryMeshError, match="no place for tables"):
         page.written_into("# Title", rows)
+
+
+def test_runs_are_laid_together_in_the_order_of_the_grid_and_quick_ones_refused():
+    late, early = cell("drift 80", "sql", 1.0, 1.0), cell("costsel 1", "regex", 4.0, 4.0)
+    assert [row["case"] for row in page.merged([[late], [early]])] == ["costsel 1", "drift 80"]
+    early["details"]["command"] = "querymesh bench guest --quick"
+    with pytest.raises(QueryMeshError, match="costsel 1: run with --quick"):
+        page.merged([[late], [early]])
 
 
 def test_people_see_both_tables():

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from querymesh.errors import QueryMeshError
 from querymesh.report.text.figures import table
+from querymesh_lab.bench.guest.guest_bench import GRID
 from querymesh_lab.bench.guest.verdicts import CASE, behind_percent, verdicts
 
 BEGIN, END = "<!-- the tables of bench guest -->", "<!-- until here -->"
@@ -92,9 +93,15 @@ def _marked(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def merged(runs: Sequence[Sequence[Row]]) -> list[Row]:
-    """The cases of several runs; of one that was run twice, the later."""
+    """The cases of several runs in the order of the grid; of one that was run twice, the later."""
     by_case = {row["case"]: row for rows in runs for row in rows if row["case"] != CASE}
-    return list(by_case.values())
+    quick = [name for name, row in by_case.items() if "--quick" in row["details"]["command"]]
+    if quick:
+        raise QueryMeshError(
+            f"{', '.join(quick)}: run with --quick, whose ratios are no claims; run without it"
+        )
+    order = {cell.name: place for place, cell in enumerate(GRID)}
+    return sorted(by_case.values(), key=lambda row: order.get(row["case"], len(order)))
 
 
 def written_into(page: str, rows: Sequence[Row]) -> str:
