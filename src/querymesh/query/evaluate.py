@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 
 import pyarrow as pa
 
+from querymesh.query.decimal_types import literal_type
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, UserCall
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import cast
@@ -87,4 +89,6 @@ def _literal(value: Scalar, text: str) -> pa.Scalar:
         return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
     if isinstance(value, int) and not isinstance(value, bool):
         return pa.scalar(value, pa.int64())
+    if isinstance(value, Decimal):
+        return pa.scalar(value, literal_type(value))
     return pa.scalar(value)

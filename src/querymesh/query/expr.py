@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
-Scalar = bool | int | float | str | dt.date | dt.datetime | None
+Scalar = bool | int | Decimal | float | str | dt.date | dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS type), with the type as one of `types.CASTABLE`.
+    """CAST(operand AS type), with the type as `types.cast_type` knows it.
 
     `implicit` casts are those that binding adds (an INT column before an addition in BIGINT):
     computed and rendered like any other, but not shown to people.

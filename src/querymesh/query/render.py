@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from querymesh.errors import UnsupportedError
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Scalar, UserCall
@@ -16,6 +17,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ATOM, _NOT, _TEST = 9, 3, 4
 _INFIX = {"or": 1, "and": 2, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "div": 6}
 _INFIX |= dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "like", "ilike", "rlike"), _TEST)
+_WIDEST = {"bigint", "double", "boolean"}
 _NEGATABLE = {"in", "between", "like", "ilike", "rlike"}
 
 
@@ -39,8 +41,10 @@ def spark_sql(expr: Expr, column: Callable[[Column], str] = spark_column) -> str
             return spark_literal(value)
         case Cast(operand, target, implicit):
             inner = spark_sql(operand, column)
-            # An implicit cast only widens; a plain CAST is one that Spark can still push down.
-            return f"CAST({inner} AS {target.upper()})" if implicit else spark_cast(inner, target)
+            # An implicit cast of a column widens; a plain CAST is one that Spark can still push
+            # down. What is computed may be wider than Spark's own type of it.
+            plain = implicit and (isinstance(operand, Column) or target in _WIDEST)
+            return f"CAST({inner} AS {target.upper()})" if plain else spark_cast(inner, target)
         case Call(name, args):
             function = FUNCTIONS[name]
             texts = [spark_sql(arg, column) for arg in args]
@@ -63,6 +67,8 @@ def spark_literal(value: Scalar) -> str:
             return "true" if value else "false"
         case int():
             return f"{value}L"
+        case Decimal():
+            return f"{value:f}BD"
         case float():
             if math.isfinite(value):
                 return f"{value!r}D".upper()
@@ -119,6 +125,8 @@ def _text(expr: Expr, qualified: bool) -> tuple[str, int]:
 
 
 def _call_text(name: str, args: tuple[Expr, ...], qualified: bool) -> tuple[str, int]:
+    name = name.removesuffix(" decimal")
+
     def within(arg: Expr, level: int) -> str:
         text, binds = _text(arg, qualified)
         return text if binds >= level else f"({text})"
@@ -177,5 +185,9 @@ def _literal_text(value: Scalar) -> str:
             return f"TIMESTAMP '{value.isoformat(' ')}'"
         case dt.date():
             return f"DATE '{value.isoformat()}'"
+        case Decimal():
+            return f"{value:f}"
+        case float() if math.isfinite(value):
+            return f"{value!r}D"
         case _:
             return repr(value)

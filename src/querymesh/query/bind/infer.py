@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from querymesh.errors import SchemaError, UnsupportedError
+from querymesh.query.decimal_types import literal_type
 from querymesh.query.evaluate import literal
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall
+from querymesh.query.expr import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    Scalar,
+    UserCall,
+    user_calls_of,
+)
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import can_cast
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
-from querymesh.query.types import CASTABLE, Kind, compute_type, kind_of, sql_name
+from querymesh.query.types import (
+    Kind,
+    cast_name,
+    cast_type,
+    common_type,
+    compute_type,
+    fit_together,
+    kind_of,
+    sql_name,
+)
 
 ColumnType = Callable[[Column], pa.DataType]
 
@@ -32,46 +52,113 @@ def typed(
 
     After this, Arrow and Spark need not know any rule of coercion, and so cannot disagree on one.
     """
-    match expr:
-        case Column():
-            return expr, column_type(expr)
-        case Literal(value):
-            return expr, literal(value).type
-        case Cast(operand, target):
-            inner, source = typed(operand, column_type, functions)
-            if not can_cast(source, target):
-                raise UnsupportedError(
-                    f"{to_text(expr)}: a cast from {sql_name(source)} to {target.upper()} has no "
-                    "meaning that all engines share; make it a column of the DataFrame beforehand, "
-                    "or use a qm.function"
-                )
-            return Cast(_computing(inner, source), target, expr.implicit), CASTABLE[target]
-        case UserCall(name, args):
-            inner_args = tuple(typed(arg, column_type, functions)[0] for arg in args)
-            return UserCall(name, inner_args), functions[name].returns
-        case Call():
-            return _typed_call(expr, column_type, functions)
+    found, dtype = _Typing(column_type, functions).of(expr)
+    as_given = isinstance(found, (Column, UserCall))
+    return found, dtype if as_given else compute_type(dtype)
 
 
-def _typed_call(
-    expr: Call, column_type: ColumnType, functions: Mapping[str, Predicate]
-) -> tuple[Expr, pa.DataType]:
-    function = FUNCTIONS[expr.function]
-    pairs = [typed(arg, column_type, functions) for arg in expr.args]
-    if function.aligns:
-        pairs = _aligned_literals(expr, pairs)
-    types = [dtype for _, dtype in pairs]
-    signature = function.rule(types)
-    if signature is None:
-        raise SchemaError(
-            f"{to_text(expr)}: {expr.function.upper()} takes {function.takes}, "
-            f"not {' and '.join(sql_name(dtype) for dtype in types)}; use CAST if that is meant"
+_BINARY = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "<=>"}
+"""Where a whole number that is written beside a decimal has as many digits as are written."""
+
+
+class _Typing:
+    """Types each part of an expression as Spark would: an INT is an INT here, though its values
+    come as BIGINT, because the digits of a decimal beside it depend on that."""
+
+    def __init__(self, column_type: ColumnType, functions: Mapping[str, Predicate]) -> None:
+        self.column_type = column_type
+        self.functions = functions
+
+    def of(self, expr: Expr) -> tuple[Expr, pa.DataType]:
+        match expr:
+            case Column():
+                return expr, self.column_type(expr)
+            case Literal(value):
+                return expr, _literal_type(value)
+            case Cast():
+                return self._cast(expr)
+            case UserCall(name, args):
+                inner = tuple(self.of(arg)[0] for arg in args)
+                return UserCall(name, inner), self.functions[name].returns
+            case Call():
+                return self._call(expr)
+
+    def _cast(self, expr: Cast) -> tuple[Expr, pa.DataType]:
+        inner, source = self.of(expr.operand)
+        if not can_cast(source, expr.type):
+            raise UnsupportedError(
+                f"{to_text(expr)}: a cast from {sql_name(source)} to {expr.type.upper()} has no "
+                "meaning that all engines share; make it a column of the DataFrame beforehand, "
+                "or use a qm.function"
+            )
+        made = Cast(_computing(inner, source), expr.type, expr.implicit)
+        return made, cast_type(expr.type, source)
+
+    def _call(self, expr: Call) -> tuple[Expr, pa.DataType]:
+        function = FUNCTIONS[expr.function]
+        pairs = [self.of(arg) for arg in expr.args]
+        if expr.function == "nullif" and len({compute_type(dtype) for _, dtype in pairs}) > 1:
+            same = Call("=", expr.args)
+            return self.of(Call("if", (same, Literal(None), expr.args[0])))
+        if function.aligns:
+            pairs = _aligned_literals(expr, pairs)
+        kinds = {kind_of(dtype) for _, dtype in pairs} - {Kind.NULL}
+        if kinds <= _NUMBERS and len(kinds) > 1:
+            pairs = _shortest_literals(expr.function, pairs)
+            apart = _in_pairs(expr, [dtype for _, dtype in pairs])
+            if apart is not None:
+                return self.of(apart)
+        types = [dtype for _, dtype in pairs]
+        if function.on_decimals and kinds == {Kind.DECIMAL}:
+            function = FUNCTIONS[function.on_decimals]
+        signature = function.rule(types)
+        if signature is None:
+            raise SchemaError(
+                f"{to_text(expr)}: {expr.function.upper()} takes {function.takes}, "
+                f"not {' and '.join(sql_name(dtype) for dtype in types)}; use CAST if that is meant"
+            )
+        args = tuple(
+            arg if wanted is None else _coerced(arg, dtype, wanted)
+            for (arg, dtype), wanted in zip(pairs, signature.wanted, strict=True)
         )
-    args = tuple(
-        arg if wanted is None else _coerced(arg, dtype, wanted)
-        for (arg, dtype), wanted in zip(pairs, signature.wanted, strict=True)
-    )
-    return Call(expr.function, args), signature.result
+        made: Expr = Call(function.name, args)
+        if signature.rounds_to is not None:
+            made = Cast(made, signature.rounds_to, implicit=True)
+        return made, signature.result
+
+
+_NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
+
+
+def _literal_type(value: Scalar) -> pa.DataType:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return pa.int32() if -(2**31) <= value < 2**31 else pa.int64()
+    return literal(value).type
+
+
+def _shortest_literals(
+    name: str, pairs: list[tuple[Expr, pa.DataType]]
+) -> list[tuple[Expr, pa.DataType]]:
+    """Whole numbers that stand in an operator beside a decimal, as decimals of their own length."""
+    if name not in _BINARY or not any(kind_of(dtype) is Kind.DECIMAL for _, dtype in pairs):
+        return pairs
+    found: list[tuple[Expr, pa.DataType]] = []
+    for arg, dtype in pairs:
+        if isinstance(arg, Literal) and kind_of(dtype) is Kind.INTEGER:
+            number = Decimal(str(arg.value))
+            found.append((Literal(number), literal_type(number)))
+        else:
+            found.append((arg, dtype))
+    return found
+
+
+def _in_pairs(expr: Call, types: Sequence[pa.DataType]) -> Expr | None:
+    """What Spark compares two by two, where one type for all arguments would not be exact."""
+    if expr.function == "between" and not user_calls_of(expr.args[0]):
+        x, low, high = expr.args
+        if kind_of(common_type(types) or pa.null()) is Kind.FLOAT or not fit_together(types):
+            return Call("and", (Call(">=", (x, low)), Call("<=", (x, high))))
+    return None
 
 
 def _computing(expr: Expr, dtype: pa.DataType) -> Expr:
@@ -79,19 +166,19 @@ def _computing(expr: Expr, dtype: pa.DataType) -> Expr:
     return _coerced(expr, dtype, compute_type(dtype))
 
 
-_CAST_NAMES = {dtype: name for name, dtype in CASTABLE.items() if name != "int"}
-
-
 def _coerced(expr: Expr, dtype: pa.DataType, wanted: pa.DataType) -> Expr:
     """The expression of type `dtype` with an implicit cast to `wanted`, where it needs one."""
-    if dtype == wanted or wanted not in _CAST_NAMES:
+    target = cast_name(wanted)
+    if dtype == wanted or target is None:
         return expr
     kind = kind_of(dtype)
-    if kind is kind_of(wanted) and kind not in (Kind.INTEGER, Kind.FLOAT):
+    if kind is kind_of(wanted) and kind not in _NUMBERS:
         return expr
-    if isinstance(expr, Literal) and isinstance(expr.value, int) and wanted == pa.float64():
-        return Literal(float(expr.value))
-    return Cast(expr, _CAST_NAMES[wanted], implicit=True)
+    if isinstance(expr, Literal) and wanted == pa.float64() and expr.value is not None:
+        return Literal(float(str(expr.value)))
+    if isinstance(expr, Literal) and wanted == pa.int64() and expr.value is not None:
+        return expr
+    return Cast(expr, target, implicit=True)
 
 
 def _aligned_literals(

@@ -26,8 +26,8 @@ def _reads(kinds: set[Kind]) -> Rule:
     def rule(types: Sequence[pa.DataType]) -> Signature | None:
         (given,) = types
         if kind_of(given) is Kind.NULL:
-            return Signature((None,), pa.int64())
-        return Signature((compute_type(given),), pa.int64()) if kind_of(given) in kinds else None
+            return Signature((None,), pa.int32())
+        return Signature((compute_type(given),), pa.int32()) if kind_of(given) in kinds else None
 
     return rule
 
