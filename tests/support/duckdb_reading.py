@@ -105,11 +105,6 @@ def _cast(x: str, target: str) -> str:
 
 # Spark's check of DOUBLE to BIGINT lets 2^63 itself through, as the largest BIGINT.
 MACROS = """
-CREATE MACRO _java_long(x) AS CASE
-    WHEN isnan(x) THEN 0
-    WHEN x >= 9223372036854775808.0 THEN 9223372036854775807
-    WHEN x < -9223372036854775808.0 THEN -9223372036854775808
-    ELSE CAST(x AS BIGINT) END;
 CREATE MACRO _whole(x) AS CASE
     WHEN typeof(x) = 'DOUBLE' AND TRY_CAST(x AS DOUBLE) = 9223372036854775808.0
         THEN 9223372036854775807
@@ -164,8 +159,12 @@ _DOUBLE = {
     "%": lambda a, b: f"CASE WHEN {b} = 0 THEN NULL ELSE fmod({a}::DOUBLE, {b}::DOUBLE) END",
     "negative": lambda a: f"(- {a}::DOUBLE)",
     "abs": lambda a: f"abs({a}::DOUBLE)",
-    "floor": lambda a: f"_java_long(floor({a}::DOUBLE))",
-    "ceil": lambda a: f"_java_long(ceil({a}::DOUBLE))",
+    "floor": lambda a: (
+        f"CASE WHEN isnan({a}::DOUBLE) THEN 0 ELSE {_big(f'_whole(floor({a}::DOUBLE))')} END"
+    ),
+    "ceil": lambda a: (
+        f"CASE WHEN isnan({a}::DOUBLE) THEN 0 ELSE {_big(f'_whole(ceil({a}::DOUBLE))')} END"
+    ),
     "round": lambda a: f"round({a}::DOUBLE)",
 }
 _SPECIAL = {

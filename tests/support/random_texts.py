@@ -11,7 +11,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-_DAY = dt.date(2024, 2, 29)
+_NAN, _INF = math.nan, math.inf
+_DAY, _OLD, _LATE = dt.date(2024, 2, 29), dt.date(1, 1, 1), dt.date(9999, 12, 31)
 _MOMENTS = [
     None, dt.datetime(1970, 1, 1), dt.datetime(2024, 2, 29, 23, 59, 59, 999999),
     dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2018, 11, 4, 2, 30), dt.datetime(1900, 6, 1),
@@ -33,13 +34,14 @@ VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
     "p": (pa.decimal128(20, 0), [None, "9007199254740993", "9223372036854775807", "0", "-1", "3"]),
     "q": (pa.decimal128(5, 4), ["1.0000", None, "0.0000", "-9.9999", "0.1000", "2.5000", "3.0001"]),
     "r": (pa.decimal128(18, 6), ["2.5", "0.1", None, "999999999999.999999", "-0.000001", "7"]),
-    "x": (pa.float64(), [None, 0.0, -0.0, 1.0, -1.5, 2.5, 0.1, math.nan, math.inf, -math.inf, 1e300]),
-    "y": (pa.float64(), [2.5, None, math.nan, 0.0, 3.0, 0.1, -7.25, 9007199254740993.0]),
-    "f": (pa.float32(), [None, 0.1, -0.0, 1.5, math.nan, math.inf, 3.0, 3e38, 16777217.0]),
-    "g": (pa.float32(), [0.2, None, 0.0, 2.5, -math.inf, 1.1, 3e38]),
-    "s": (pa.string(), [None, "", "a", "A", "ab%", " a b ", "é", "ß", "😀x", "12", " -7 ", "1.5", "true", "a\nb", "İ"]),
+    "x": (pa.float64(), [None, 0.0, -0.0, 1.0, -1.5, 2.5, 0.1, _NAN, _INF, -_INF, 1e300]),
+    "y": (pa.float64(), [2.5, None, _NAN, 0.0, 3.0, 0.1, -7.25, 9007199254740993.0]),
+    "f": (pa.float32(), [None, 0.1, -0.0, 1.5, _NAN, _INF, 3.0, 3e38, 16777217.0]),
+    "g": (pa.float32(), [0.2, None, 0.0, 2.5, -_INF, 1.1, 3e38]),
+    "s": (pa.string(), [None, "", "a", "A", "ab%", " a b ", "é", "ß", "😀x", "12", " -7 ", "1.5",
+                        "true", "a\nb", "İ"]),
     "u": (pa.string(), ["a", None, "", "B", "12", "日本", "a_b", "a\\b", "ſ", "2024-02-29"]),
-    "d": (pa.date32(), [None, dt.date(1970, 1, 1), _DAY, dt.date(1969, 12, 31), dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+    "d": (pa.date32(), [None, dt.date(1970, 1, 1), _DAY, dt.date(1969, 12, 31), _OLD, _LATE]),
     "e": (pa.date32(), [_DAY, None, dt.date(2018, 11, 4), dt.date(2024, 3, 10)]),
     "t": (pa.timestamp("us", "UTC"), _MOMENTS),
     "v": (pa.timestamp("us", "UTC"), _MOMENTS[::-1]),
@@ -69,11 +71,14 @@ _LITERALS = {
                 "9223372036854775808", "123456789012345678901234567890.12345678", "-0.000001"],
     "double": ["0D", "2.5D", "1e3", "1.5E-2", "-0.0D", "0.1D", "9007199254740993D"],
     "float": ["0.1F", "2.5F", "3F"],
-    "string": ["''", "'a'", "'A%'", "'é'", "'12'", "' -7 '", "'true'", "'😀'", "'it''s'", r"'a\\b'"],
+    "string": ["''", "'a'", "'A%'", "'é'", "'12'", "' -7 '", "'true'", "'😀'", "'it''s'",
+               r"'a\\b'"],
     "date": ["DATE '2024-02-29'", "DATE'1970-01-01'", "'2018-11-04'"],
     "moment": ["TIMESTAMP '2024-02-29 23:59:59.999999'", "'1970-01-01 00:00:00'", "'2018-11-04'",
-               "TIMESTAMP '2024-03-10 02:30:00'", "'2018-11-04 00:00:00'", "TIMESTAMP'1970-01-01 00:00:00+01:00'"],
-    "clock": ["TIMESTAMP_NTZ '2024-02-29 23:59:59.999999'", "'1970-01-01 00:00:00'", "'2018-11-04'"],
+               "TIMESTAMP '2024-03-10 02:30:00'", "'2018-11-04 00:00:00'",
+               "TIMESTAMP'1970-01-01 00:00:00+01:00'"],
+    "clock": ["TIMESTAMP_NTZ '2024-02-29 23:59:59.999999'", "'1970-01-01 00:00:00'",
+              "'2018-11-04'"],
 }  # fmt: skip
 _COLUMNS = {
     "boolean": "bc", "integer": "ahijkl", "decimal": "mnopqr", "double": "xy", "float": "fg",
@@ -97,6 +102,9 @@ class TextMaker:
             return self.rng.choice(_LITERALS[kind])
         makers = getattr(self, f"_{kind}")
         return str(self.rng.choice(makers)(self, depth - 1))
+
+    def _one_of(self, words: str) -> str:
+        return self.rng.choice(words.split())
 
     def number(self, depth: int) -> str:
         return self.text(self.rng.choice(_NUMBERS), depth)
@@ -127,8 +135,9 @@ class TextMaker:
     def _matched(self, depth: int) -> str:
         s = self.text("string", depth)
         test = self.rng.choice(
-            ["LIKE 'a%'", "LIKE '%b'", "LIKE '_'", "ILIKE 'É'", "ILIKE 'ss'", "ILIKE 'S'", "LIKE ''",
-             "RLIKE 'a|b'", "RLIKE '^[A-Z]'", r"RLIKE '\\d+'", "RLIKE '.'", "RLIKE '(?i)s'", r"RLIKE '\\w'"]
+            ["LIKE 'a%'", "LIKE '%b'", "LIKE '_'", "ILIKE 'É'", "ILIKE 'ss'", "ILIKE 'S'",
+             "LIKE ''", "RLIKE 'a|b'", "RLIKE '^[A-Z]'", r"RLIKE '\\d+'", "RLIKE '.'",
+             "RLIKE '(?i)s'", r"RLIKE '\\w'"]
         )  # fmt: skip
         return f"({s} {test})"
 
@@ -161,65 +170,75 @@ class TextMaker:
         args = ", ".join(self.text(kind, depth) for kind in kinds)
         return f"{self.rng.choice(names.split())}({args})"
 
-    _boolean = [
-        _compared, _compared, _compared, _tested, _tested, _logic, _matched, _found,
+    _boolean = (
+        *(_compared,) * 3, *(_tested,) * 2, _logic, _matched, _found,
         lambda self, depth: self._chosen("boolean", depth),
         lambda self, depth: self._called("isnan", depth, self.rng.choice(_NUMBERS)),
         lambda self, depth: self._cast(depth, ("integer", "string", "decimal"), ("BOOLEAN",)),
-    ]  # fmt: skip
-    _integer = [
+    )  # fmt: skip
+    _integer = (
         lambda self, depth: self._operated(depth, ("integer",), "+ - * % DIV"),
         lambda self, depth: self._called("abs negative round", depth, "integer"),
-        lambda self, depth: self._called("floor ceil", depth, self.rng.choice(("integer", "double", "float"))),
+        lambda self, depth: self._called("floor ceil", depth, self._one_of("integer double float")),
         lambda self, depth: self._called("length", depth, "string"),
-        lambda self, depth: self._called("year month day", depth, self.rng.choice(("date", "moment", "clock"))),
-        lambda self, depth: self._called("hour minute second", depth, self.rng.choice(("moment", "clock"))),
+        lambda self, depth: self._called("year month day", depth, self._one_of("date clock")),
+        lambda self, depth: self._called("hour minute second", depth, self._one_of("moment clock")),
         lambda self, depth: self._chosen("integer", depth),
-        lambda self, depth: self._cast(depth, (*_NUMBERS, "string", "boolean"), ("INT", "BIGINT", "SMALLINT", "TINYINT")),
-    ]  # fmt: skip
-    _decimal = [
-        lambda self, depth: self._operated(depth, ("integer", "decimal", "decimal"), "+ - * / %"),
+        lambda self, depth: self._cast(
+            depth, (*_NUMBERS, "string", "boolean"), ("INT", "BIGINT", "SMALLINT", "TINYINT")
+        ),
+    )  # fmt: skip
+    _decimal = (
+        lambda self, depth: self._operated(depth, ("integer", "decimal"), "+ - * / %"),
         lambda self, depth: self._operated(depth, ("decimal",), "+ - * / %"),
         lambda self, depth: self._called("abs negative round floor ceil", depth, "decimal"),
-        lambda self, depth: f"(-{self.text('decimal', depth)})",
+        lambda self, depth: f"(- {self.text('decimal', depth)})",
         lambda self, depth: self._chosen("decimal", depth),
-        lambda self, depth: self._cast(depth, ("integer", "decimal", "string", "boolean"), ("DECIMAL(10,2)", "DECIMAL(38,10)", "DECIMAL(3)", "DECIMAL")),
-    ]  # fmt: skip
-    _double = [
-        lambda self, depth: f"({self.number(depth)} {self.rng.choice('+-*/%')} {self.text('double', depth)})",
+        lambda self, depth: self._cast(
+            depth, ("integer", "decimal", "string", "boolean"),
+            ("DECIMAL(10,2)", "DECIMAL(38,10)", "DECIMAL(3)", "DECIMAL"),
+        ),
+    )  # fmt: skip
+    _double = (
+        lambda self, depth: self._operated(depth, (*_NUMBERS, "double"), "+ - * / %"),
+        lambda self, depth: self._operated(depth, ("float", "decimal", "double"), "+ - * / %"),
         lambda self, depth: self._called("abs negative round", depth, "double"),
         lambda self, depth: self._called("sqrt sign", depth, self.rng.choice(_NUMBERS)),
-        lambda self, depth: f"({self.text('float', depth)} {self.rng.choice('+-*/%')} {self.text('decimal', depth)})",
         lambda self, depth: self._chosen("double", depth),
         lambda self, depth: self._cast(depth, (*_NUMBERS, "string", "boolean"), ("DOUBLE",)),
-    ]  # fmt: skip
-    _float = [
+    )
+    _float = (
         lambda self, depth: self._operated(depth, ("float",), "+ - * %"),
         lambda self, depth: self._called("abs negative round", depth, "float"),
         lambda self, depth: self._chosen("float", depth),
         lambda self, depth: self._cast(depth, (*_NUMBERS, "boolean"), ("FLOAT",)),
-    ]  # fmt: skip
-    _string = [
+    )
+    _string = (
         lambda self, depth: self._called("lower upper trim ltrim rtrim", depth, "string"),
-        lambda self, depth: f"substring({self.text('string', depth)}, {self.rng.choice(['1', '0', '-2', 'i'])}, {self.rng.choice(['1', '2', 'j'])})",
+        lambda self, depth: (
+            f"substring({self.text('string', depth)}, {self._one_of('1 0 -2 i')}, "
+            f"{self._one_of('1 2 j')})"
+        ),
         lambda self, depth: self._called("replace", depth, "string", "string", "string"),
         lambda self, depth: self._called("concat", depth, "string", "string"),
         lambda self, depth: f"({self.text('string', depth)} || {self.text('string', depth)})",
         lambda self, depth: self._chosen("string", depth),
-        lambda self, depth: self._cast(depth, ("integer", "boolean", "date", "decimal", "string"), ("STRING",)),
-    ]  # fmt: skip
-    _date = [
+        lambda self, depth: self._cast(
+            depth, ("integer", "boolean", "date", "decimal", "string"), ("STRING",)
+        ),
+    )
+    _date = (
         lambda self, depth: self._chosen("date", depth),
         lambda self, depth: self._cast(depth, ("moment", "clock", "date"), ("DATE",)),
-    ]  # fmt: skip
-    _moment = [
+    )
+    _moment = (
         lambda self, depth: self._chosen("moment", depth),
         lambda self, depth: self._cast(depth, ("moment",), ("TIMESTAMP",)),
-    ]  # fmt: skip
-    _clock = [
+    )
+    _clock = (
         lambda self, depth: self._chosen("clock", depth),
         lambda self, depth: self._cast(depth, ("moment", "clock", "date"), ("TIMESTAMP_NTZ",)),
-    ]  # fmt: skip
+    )
 
 
 def random_texts(seed: int, count: int, depth: int = 2) -> list[str]:

@@ -11,6 +11,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+
+class SessionZone(dt.tzinfo):
+    """The zone of a literal TIMESTAMP '…' that names none: the session's, whichever that is.
+
+    A datetime of it compares as one without a zone. TIMESTAMP_NTZ '…' has none at all.
+    """
+
+    def utcoffset(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def dst(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def tzname(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def __repr__(self) -> str:
+        return "SessionZone()"
+
+
 Scalar = bool | int | Decimal | float | str | dt.date | dt.datetime | None
 
 

@@ -77,7 +77,7 @@ def spark_literal(value: Scalar) -> str:
         case str():
             return _spark_string(value)
         case dt.datetime():
-            if value.tzinfo is None:
+            if value.utcoffset() is None:
                 return f"TIMESTAMP_NTZ'{value.isoformat(' ')}'"
             return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')} UTC'"
         case dt.date():
@@ -182,7 +182,8 @@ def _literal_text(value: Scalar) -> str:
             escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
             return f"'{escaped}'"
         case dt.datetime():
-            return f"TIMESTAMP '{value.isoformat(' ')}'"
+            zoneless = "" if value.tzinfo else "_NTZ"
+            return f"TIMESTAMP{zoneless} '{value.isoformat(' ')}'"
         case dt.date():
             return f"DATE '{value.isoformat()}'"
         case Decimal():

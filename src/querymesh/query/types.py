@@ -49,6 +49,9 @@ class Kind(Enum):
     OTHER = "OTHER"
 
 
+LITERAL_ZONE = "Etc/Zulu"
+"""The zone of literals that name their own: an instant, of which nobody knows where it is shown."""
+
 CASTABLE: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -173,7 +176,9 @@ def common_type(types: Iterable[pa.DataType]) -> pa.DataType | None:
         return pa.null()
     # Instants compare whatever zone shows them; a zoneless clock reading is no instant.
     instants = all(pa.types.is_timestamp(t) and t.tz is not None for t in found)
-    return found[0] if len(found) == 1 or instants else None
+    if instants:
+        return next((t for t in found if t.tz != LITERAL_ZONE), found[0])
+    return found[0] if len(found) == 1 else None
 
 
 def fit_together(types: Iterable[pa.DataType]) -> bool:

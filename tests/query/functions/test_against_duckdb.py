@@ -8,14 +8,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from meaning import (
-    column_type,
+    all_typed,
     differences,
     duckdb_can,
     duckdb_with_rows,
     on_arrow,
     on_duckdb,
 )
-from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Expr
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.types import Kind, kind_of
@@ -29,7 +28,7 @@ def duck() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def disagreements(duck: duckdb.DuckDBPyConnection, exprs: list[Expr]) -> list[str]:
-    checked = [typed(expr, column_type, {}) for expr in exprs]
+    checked = all_typed(exprs)
     trees = [t for t, dtype in checked if kind_of(dtype) is not Kind.NULL and duckdb_can(t)]
     wrong = []
     for tree, theirs in zip(trees, on_duckdb(duck, trees), strict=True):

@@ -1,4 +1,4 @@
-"""Decimals are exact: Python's `decimal` says what comes out, and DuckDB where it means the same."""
+"""Decimals are exact: Python's `decimal` says what comes out, DuckDB where it means the same."""
 
 import decimal
 from decimal import Decimal
@@ -80,7 +80,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 
 def fitted(value: Decimal, dtype: pa.DataType) -> Decimal | None:
     found = value.quantize(Decimal((0, (1,), -dtype.scale)), context=EXACT)
-    return found if abs(found) < Decimal(10) ** (dtype.precision - dtype.scale) else None
+    return found if found.copy_abs() < Decimal(10) ** (dtype.precision - dtype.scale) else None
 
 
 @pytest.mark.parametrize(

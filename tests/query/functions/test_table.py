@@ -180,7 +180,10 @@ SPARK = {
     "div": "CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE ({0} DIV nullif({1}, 0L)) END",
     "negative": "try_multiply({0}, -1)",
     "abs": "CASE WHEN {0} < 0 THEN try_multiply({0}, -1) ELSE {0} END",
-    "floor ceil round sqrt exp ln sign isnan lower upper trim ltrim rtrim": "{name}({0})",
+    "floor ceil": (
+        "CASE WHEN isnan({0}) THEN 0L WHEN try_cast({0} AS BIGINT) IS NOT NULL THEN {name}({0}) END"
+    ),
+    "round sqrt exp ln sign isnan lower upper trim ltrim rtrim": "{name}({0})",
     "power nullif contains startswith endswith": "{name}({0}, {1})",
     "coalesce concat greatest least if replace": "{name}({0}, {1}, {2})",
     "length year month day hour minute second": "CAST({name}({0}) AS BIGINT)",

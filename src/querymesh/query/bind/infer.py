@@ -19,10 +19,11 @@ from querymesh.query.expr import (
     Expr,
     Literal,
     Scalar,
+    SessionZone,
     UserCall,
     user_calls_of,
 )
-from querymesh.query.functions import FUNCTIONS
+from querymesh.query.functions import FUNCTIONS, TESTS, TIME_PARTS
 from querymesh.query.functions.cast import can_cast
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
@@ -74,6 +75,11 @@ class _Typing:
             case Column():
                 return expr, self.column_type(expr)
             case Literal(value):
+                if _zoneless(expr) is not expr:
+                    raise UnsupportedError(
+                        f"{to_text(expr)}: the zone of the session, in which it is to be read, is "
+                        "not known here: compare it with a column, or name its zone"
+                    )
                 return expr, _literal_type(value)
             case Cast():
                 return self._cast(expr)
@@ -84,7 +90,8 @@ class _Typing:
                 return self._call(expr)
 
     def _cast(self, expr: Cast) -> tuple[Expr, pa.DataType]:
-        inner, source = self.of(expr.operand)
+        as_read = expr.type in ("date", "timestamp_ntz")
+        inner, source = self.of(_zoneless(expr.operand) if as_read else expr.operand)
         if not can_cast(source, expr.type):
             raise UnsupportedError(
                 f"{to_text(expr)}: a cast from {sql_name(source)} to {expr.type.upper()} has no "
@@ -94,14 +101,22 @@ class _Typing:
         made = Cast(_computing(inner, source), expr.type, expr.implicit)
         return made, cast_type(expr.type, source)
 
+    def _argument(self, name: str, arg: Expr) -> tuple[Expr, pa.DataType]:
+        """A literal of the session's zone is read beside others, or its parts are read off it."""
+        if _zoneless(arg) is arg:
+            return self.of(arg)
+        if name in TIME_PARTS:
+            return self.of(_zoneless(arg))
+        return (arg, pa.timestamp("us")) if FUNCTIONS[name].aligns else self.of(arg)
+
     def _call(self, expr: Call) -> tuple[Expr, pa.DataType]:
         function = FUNCTIONS[expr.function]
-        pairs = [self.of(arg) for arg in expr.args]
+        pairs = [self._argument(expr.function, arg) for arg in expr.args]
         if expr.function == "nullif" and len({compute_type(dtype) for _, dtype in pairs}) > 1:
             same = Call("=", expr.args)
             return self.of(Call("if", (same, Literal(None), expr.args[0])))
         if function.aligns:
-            pairs = _aligned_literals(expr, pairs)
+            pairs = [(self.of(arg)[0], t) for arg, t in _aligned_literals(expr, pairs)]
         kinds = {kind_of(dtype) for _, dtype in pairs} - {Kind.NULL}
         if kinds <= _NUMBERS and len(kinds) > 1:
             pairs = _shortest_literals(expr.function, pairs)
@@ -185,9 +200,11 @@ def _aligned_literals(
     expr: Call, pairs: Sequence[tuple[Expr, pa.DataType]]
 ) -> list[tuple[Expr, pa.DataType]]:
     """Read literals as what they stand beside: '2024-01-01' as a date, a timestamp in its zone."""
-    beside = [dtype for arg, dtype in pairs if not isinstance(arg, Literal)] or [
-        dtype for _, dtype in pairs
-    ]
+    beside = [dtype for arg, dtype in pairs if not isinstance(arg, Literal)]
+    if not beside:
+        if expr.function in TESTS:  # of literals alone: the session's zone is the same for all
+            pairs = [(_zoneless(arg), dtype) for arg, dtype in pairs]
+        beside = [dtype for _, dtype in pairs]
     temporal = [dtype for dtype in beside if kind_of(dtype) in (Kind.DATE, Kind.TIMESTAMP)]
     target = next((t for t in temporal if kind_of(t) is Kind.TIMESTAMP), *temporal[:1] or [None])
     if target is None:
@@ -203,6 +220,7 @@ def _aligned_literals(
 
 
 def _as_temporal(expr: Call, value: object, target: pa.DataType) -> dt.date | dt.datetime:
+    read = isinstance(value, str)
     try:
         if isinstance(value, str):
             text = value.strip()
@@ -217,13 +235,37 @@ def _as_temporal(expr: Call, value: object, target: pa.DataType) -> dt.date | dt
             "write '2024-01-31' or '2024-01-31 23:59:59'"
         ) from None
     if pa.types.is_date(target):
+        if read and isinstance(value, dt.datetime):
+            return value.date()  # a text beside a date is read as one, its time left out
+        if isinstance(value, dt.datetime) and value.tzinfo is not None:
+            midnight = isinstance(value.tzinfo, SessionZone) and value.time() == dt.time()
+            if not midnight:
+                raise UnsupportedError(
+                    f"{to_text(expr)}: a date beside a TIMESTAMP begins in the zone of the session,"
+                    " which is not known here: write DATE '…'"
+                )
+            return value.date()
         return value
     moment = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
-    if target.tz is not None and moment.tzinfo is None:
+    bare = moment.utcoffset() is None
+    if target.tz is not None and bare:
         moment = moment.replace(tzinfo=_zone(target.tz))
-    if target.tz is None and moment.tzinfo is not None:
+    if target.tz is None and not bare:
         raise SchemaError(f"{to_text(expr)}: a literal with a time zone, but a column without one")
-    return moment if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    if target.tz is None and moment.tzinfo is not None:
+        raise UnsupportedError(
+            f"{to_text(expr)}: a TIMESTAMP beside a TIMESTAMP_NTZ compares in the zone of the "
+            "session, which is not known here: write TIMESTAMP_NTZ '…'"
+        )
+    return moment if target.tz is None else moment.astimezone(dt.UTC)
+
+
+def _zoneless(expr: Expr) -> Expr:
+    """A literal of the session's zone as a reading of the clock."""
+    value = expr.value if isinstance(expr, Literal) else None
+    if isinstance(value, dt.datetime) and isinstance(value.tzinfo, SessionZone):
+        return Literal(value.replace(tzinfo=None))
+    return expr
 
 
 def _zone(name: str) -> dt.tzinfo:

@@ -127,19 +127,12 @@ def to_bigint(x: Datum) -> Datum:
 
 def _whole(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
     def compute(x: Datum) -> Datum:
-        return x if pa.types.is_integer(x.type) else _as_java_does(kernel(x))
+        if pa.types.is_integer(x.type):
+            return x
+        # Spark raises beyond BIGINT, but takes NaN for 0.
+        return pc.if_else(is_nan(x), pa.scalar(0), to_bigint(kernel(x)))
 
     return compute
-
-
-def _as_java_does(x: Datum) -> Datum:
-    """A whole DOUBLE as a BIGINT: the nearest there is, and 0 for NaN."""
-    limit = float(2**63)
-    low, high = pc.less(x, -limit), pc.greater_equal(x, limit)
-    strange = pc.or_(pc.or_(low, high), pc.is_nan(x))
-    whole = pc.cast(pc.if_else(strange, pa.scalar(0.0), x), pa.int64())
-    whole = pc.if_else(low, pa.scalar(_BIGINT_MIN), whole)
-    return pc.if_else(high, pa.scalar(_BIGINT_MAX), whole)
 
 
 def round_(x: Datum) -> Datum:
@@ -192,6 +185,11 @@ def _same_digits(given: pa.DataType) -> pa.DataType:
     return compute_type(given)
 
 
+def _spark_whole(name: str) -> Callable[..., str]:
+    fits = "try_cast({0} AS BIGINT) IS NOT NULL"
+    return template(f"CASE WHEN isnan({{0}}) THEN 0L WHEN {fits} THEN {name}({{0}}) END")
+
+
 _NUMBERS, _NUMBER, _INTEGERS = "numbers", "a number", "integers"
 
 ARITHMETIC = (
@@ -234,7 +232,7 @@ ARITHMETIC = (
         _NUMBER,
         _to_whole,
         _whole(pc.floor),
-        call("floor"),
+        _spark_whole("floor"),
         on_decimals="floor decimal",
     ),
     Function(
@@ -243,7 +241,7 @@ ARITHMETIC = (
         _NUMBER,
         _to_whole,
         _whole(pc.ceil),
-        call("ceil"),
+        _spark_whole("ceil"),
         on_decimals="ceil decimal",
     ),
     *(

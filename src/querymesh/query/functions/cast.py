@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from querymesh.query.functions import decimals
 from querymesh.query.functions.arithmetic import to_bigint
 from querymesh.query.functions.spec import Datum, null_where, row_by_row
-from querymesh.query.types import Kind, cast_type, compute_type, kind_of
+from querymesh.query.types import LITERAL_ZONE, Kind, cast_type, compute_type, kind_of
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN}
 _SOURCES = {
@@ -56,6 +56,8 @@ def can_cast(source: pa.DataType, target: str) -> bool:
     if kind is Kind.DECIMAL and target == "string":
         return bool(given.scale <= _PLAIN_SCALE)
     # When a reading of the clock is, the session's zone says, which is not known here.
+    if kind is Kind.TIMESTAMP and given.tz == LITERAL_ZONE:
+        return False
     return target != "timestamp" or given.tz is not None
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from querymesh.errors import QueryError, UnsupportedError, did_you_mean
 from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
 from querymesh.query.decimal_types import MOST_DIGITS, literal_digits
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall, parts_of
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, SessionZone, UserCall, parts_of
 from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
 from querymesh.query.functions.like import with_backslash
 from querymesh.query.parse.syntax import MARK, as_written
@@ -294,7 +294,10 @@ def _moment(node: exp.Expr, text: str, target: str) -> Literal:
     try:
         if target == "DATE":
             return Literal(dt.date.fromisoformat(text.strip()))
-        return Literal(dt.datetime.fromisoformat(text.strip()))
+        moment = dt.datetime.fromisoformat(text.strip())
+        if target == "TIMESTAMPNTZ":
+            return Literal(moment.replace(tzinfo=None))
+        return Literal(moment if moment.tzinfo else moment.replace(tzinfo=SessionZone()))
     except ValueError:
         raise QueryError(
             f"{as_written(node)}: {text!r} is no {target}; "
