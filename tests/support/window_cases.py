@@ -106,7 +106,7 @@ KEYS = {
         BIT,
     ],
     "float": [*map(both, ("{a.y}", "{a.y}", "{a.y} * 2"))],
-    "decimal": [*map(both, ("{a.n}", "{a.n}", "{a.n} + {a.x}", "{a.x} + 0.5", "{a.n} * 2.0"))],
+    "decimal": [*map(both, ("{a.n}", "{a.n}", "{a.n} + {a.x}", "{a.x} + 0.5", "{a.n} - 0.5"))],
     "string": [
         *map(both, ("{a.k}", "{a.k}", "{a.m}", "upper({a.k})", "coalesce({a.m}, 'k1')")),
         both("CASE WHEN {a.f} THEN {a.k} ELSE {a.m} END"),

@@ -185,7 +185,7 @@ def fit_together(types: Iterable[pa.DataType]) -> bool:
     """Whether decimals and integers of all these types compare without losing a digit."""
     decimals = [as_decimal(t) for t in types if kind_of(t) in (Kind.INTEGER, Kind.DECIMAL)]
     whole = max(t.precision - t.scale for t in decimals)
-    return whole + max(t.scale for t in decimals) <= MOST_DIGITS
+    return bool(whole + max(t.scale for t in decimals) <= MOST_DIGITS)
 
 
 def sql_name(dtype: pa.DataType) -> str:

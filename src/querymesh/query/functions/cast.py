@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ def can_cast(source: pa.DataType, target: str) -> bool:
         return False
     given = compute_type(source)
     if kind is Kind.DECIMAL and target in _BITS:
-        return given.scale == 0 or given.precision <= _DOUBLE_DIGITS
+        return bool(given.scale == 0 or given.precision <= _DOUBLE_DIGITS)
     if kind is Kind.DECIMAL and target == "string":
         return bool(given.scale <= _PLAIN_SCALE)
     # When a reading of the clock is, the session's zone says, which is not known here.
@@ -168,7 +169,7 @@ def _string_to_boolean(strings: Datum) -> Datum:
     return null_where(pc.invert(known), true)
 
 
-_FROM_DECIMAL = {
+_FROM_DECIMAL: dict[str, Callable[[Datum], Datum]] = {
     "bigint": decimals.to_bigint,
     "double": decimals.to_double,
     "string": lambda datum: pc.cast(datum, pa.string()),

@@ -44,7 +44,9 @@ def is_decimal(*args: Datum) -> bool:
     return any(pa.types.is_decimal(arg.type) for arg in args)
 
 
-def _operation(kernel: str, rule: Rule, exact: Callable[[Decimal, Decimal], Decimal]):  # type: ignore[no-untyped-def]
+def _operation(
+    kernel: str, rule: Rule, exact: Callable[[Decimal, Decimal], Decimal]
+) -> Callable[[Datum, Datum], Datum]:
     def compute(a: Datum, b: Datum) -> Datum:
         wanted = rule(a.type, b.type)
         digits = _digits_of(kernel, a.type, b.type)
