@@ -108,7 +108,7 @@ def test_what_is_read_twice_is_made_once_and_constants_go_as_they_are():
         "sum(`c1`)",
         "max(`c1`)",
         "count(DISTINCT `c1`, `c2`)",
-        "percentile(`c1`, 0.5D, 2)",
+        "percentile(`c1`, 0.5BD, 2)",
         "first(`c1`, true)",
     ]
     assert inner("SELECT sum(a = 1), sum(a = 1.0), sum(a = TRUE) FROM t").keys() == {

@@ -1,5 +1,6 @@
 import datetime as dt
 import math
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -25,7 +26,7 @@ S = pa.array(["a%b", "a\nb", None, "É"])
         ("isnan(x)", [False, False, True, False]),
         ("1 / x", [1.0, None, "nan", None]),
         ("greatest(x, 0.5, NULL)", [1.0, 0.5, "nan", 0.5]),
-        ("floor(x)", [1, None, None, 0]),
+        ("floor(x)", [1, None, 0, 0]),
         ("9223372036854775807 + CAST(x AS BIGINT)", [None, None, None, 2**63 - 1]),
         ("5 % 0 = 1", [None] * 4),
         ("2 > 1", [True] * 4),
@@ -112,10 +113,12 @@ def test_moments_compute_to_the_microsecond() -> None:
     assert computed("year(t)", t=moments.cast(pa.timestamp("ns", "UTC"))) == [1970, None]
 
 
-def test_decimals_compute_as_the_nearest_double() -> None:
+def test_decimals_compute_as_decimals_and_beside_a_double_as_the_nearest_double() -> None:
     prices = pa.array(["0.10", "123456789.35", None]).cast(pa.decimal128(12, 2))
-    assert computed("p * 1", p=prices) == [0.1, 123456789.35, None]
+    assert computed("p * 1", p=prices) == [Decimal("0.10"), Decimal("123456789.35"), None]
+    assert computed("p * 1D", p=prices) == [0.1, 123456789.35, None]
     assert computed("p = 0.1", p=prices) == [True, False, None]
+    assert computed("p = 0.1D", p=prices) == [True, False, None]
 
 
 def test_unsigned_numbers_beyond_bigint_are_null() -> None:

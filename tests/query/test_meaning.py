@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from meaning import (
     TABLE,
-    column_type,
+    all_typed,
     differences,
     duckdb_can,
     duckdb_with_rows,
@@ -68,7 +68,7 @@ def on_spark(frame: DataFrame, exprs: Sequence[Expr]) -> list[pa.ChunkedArray]:
 def test_arrow_catalyst_and_duckdb_agree_on_random_expressions(
     frame: DataFrame, duck: duckdb.DuckDBPyConnection, exprs: list[Expr]
 ) -> None:
-    checked = [typed(expr, column_type, {}) for expr in exprs]
+    checked = all_typed(exprs)
     # A bare NULL has no type of its own.
     checked = [(tree, dtype) for tree, dtype in checked if kind_of(dtype) is not Kind.NULL]
     wrong = []

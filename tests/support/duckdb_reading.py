@@ -159,8 +159,12 @@ _DOUBLE = {
     "%": lambda a, b: f"CASE WHEN {b} = 0 THEN NULL ELSE fmod({a}::DOUBLE, {b}::DOUBLE) END",
     "negative": lambda a: f"(- {a}::DOUBLE)",
     "abs": lambda a: f"abs({a}::DOUBLE)",
-    "floor": lambda a: _big(f"_whole(floor({a}::DOUBLE))"),
-    "ceil": lambda a: _big(f"_whole(ceil({a}::DOUBLE))"),
+    "floor": lambda a: (
+        f"CASE WHEN isnan({a}::DOUBLE) THEN 0 ELSE {_big(f'_whole(floor({a}::DOUBLE))')} END"
+    ),
+    "ceil": lambda a: (
+        f"CASE WHEN isnan({a}::DOUBLE) THEN 0 ELSE {_big(f'_whole(ceil({a}::DOUBLE))')} END"
+    ),
     "round": lambda a: f"round({a}::DOUBLE)",
 }
 _SPECIAL = {

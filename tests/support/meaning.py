@@ -1,12 +1,14 @@
 """An expression's values on Arrow and on DuckDB, to compare what the engines take it to mean."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
 
 from duckdb_reading import MACROS, duckdb_sql
+from querymesh.errors import UnsupportedError
 from querymesh.query.bind.infer import infer, typed
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Call, Column, Expr, columns_of, walk
@@ -41,6 +43,19 @@ def value_of(sql: str) -> object:
 def column_type(column: Column) -> pa.DataType:
     """The type of a column of `TABLE`."""
     return TABLE.schema.field(column.name).type
+
+
+def all_typed(exprs: Sequence[Expr]) -> list[tuple[Expr, pa.DataType]]:
+    """The expressions with their types, but for parts of literals whose zone is the session's."""
+    found = []
+    for expr in exprs:
+        try:
+            found.append(typed(expr, column_type, {}))
+        except UnsupportedError as refused:
+            if not re.search("zone of the session|TIMESTAMP to DATE", str(refused)):
+                raise
+    assert found
+    return found
 
 
 def on_arrow(expr: Expr) -> list[object]:

@@ -47,7 +47,8 @@ VALUES = {  # the first of each fit together, see `_Data.table`
     "u": [1, 0, 2, 4, -3],
     "v": [1, 2, 0, 7],
     "y": [1.0, 0.0, -0.0, math.nan, 1.5, math.inf, 0.1, -math.inf, -2.25],
-    "n": [*map(Decimal, ("1.00", "0.00", "1.50", "0.10", "-2.25", "2.00"))],
+    # The third and the fourth are one DOUBLE.
+    "n": [*map(Decimal, ("1.00", "0.00", "9007199254740993.01", "9007199254740993.02", "1.50"))],
     "k": ["k1", "K1", "", "k2", "Ä"],
     "m": ["k1", "k2", "", "zebra"],
     "f": [True, False],
@@ -57,13 +58,13 @@ VALUES = {  # the first of each fit together, see `_Data.table`
 TYPES = {
     **{column: [pa.int32(), pa.int64(), pa.int16(), pa.int8()] for column in "xuv"},
     "y": [pa.float64(), pa.float32()],
-    "n": [pa.decimal128(10, 2), pa.decimal128(20, 3)],
+    "n": [pa.decimal128(18, 2), pa.decimal128(20, 3), pa.decimal128(38, 4)],
     "k": [pa.string()],
     "m": [pa.string(), pa.large_string()],
     "f": [pa.bool_()],
     "d": [pa.date32()],
 }
-_AS = {**dict.fromkeys("xuv", "BIGINT"), **dict.fromkeys("yn", "DOUBLE")}
+_AS = {**dict.fromkeys("xuv", "BIGINT"), "y": "DOUBLE"}
 
 
 def low_bit(values: pa.Array) -> pa.Array:
@@ -104,7 +105,8 @@ KEYS = {
         both("CASE WHEN {a.f} THEN {a.x} ELSE {a.u} END"),
         BIT,
     ],
-    "float": [*map(both, ("{a.y}", "{a.y}", "{a.n}", "{a.y} * 2", "{a.n} + {a.x}"))],
+    "float": [*map(both, ("{a.y}", "{a.y}", "{a.y} * 2"))],
+    "decimal": [*map(both, ("{a.n}", "{a.n}", "{a.n} + {a.x}", "{a.x} + 0.5", "{a.n} - 0.5"))],
     "string": [
         *map(both, ("{a.k}", "{a.k}", "{a.m}", "upper({a.k})", "coalesce({a.m}, 'k1')")),
         both("CASE WHEN {a.f} THEN {a.k} ELSE {a.m} END"),
@@ -116,11 +118,11 @@ KEYS = {
     "date": [both("{a.d}")],
     "timestamp": [both("{a.w}"), both("{a.ts}")],
 }
-KINDS = ["int", "int", "string", "string", "float", "bool", "date", "timestamp"]
+KINDS = ["int", "int", "string", "string", "float", "decimal", "bool", "date", "timestamp"]
 FILTERS = [
     *map(both, ("{a.x} > 0", "{a.u} <= {a.x}", "{a.y} = {a.y}", "{a.k} <> 'k2'", "1 = 1")),
     *map(both, ("{a.x} IN (0, 1, NULL)", "{a.v} IS NULL OR {a.x} = 1", "{a.f} OR {a.v} < 2")),
-    *map(both, ("{a.m} LIKE '%k%'", "{a.d} <= '2024-02-29'", "{a.n} <> 0")),
+    *map(both, ("{a.m} LIKE '%k%'", "{a.d} <= '2024-02-29'", "{a.n} <> 0", "{a.n} > 1.25")),
     *map(both, ("{a.d} > '2000-01-01'", "{a.k} IS NOT NULL", "{a.y} < 2", "NOT {a.f}")),
     Spelled("is_even({a.x})", "({a.x} & 1) = 0"),
     Spelled("NOT is_even({a.v})", "NOT (({a.v} & 1) = 0)"),
@@ -258,12 +260,7 @@ def as_multiset(table: pa.Table | pa.RecordBatch) -> Counter:
         else column
         for column in table.columns
     ]
-    return Counter(map(repr, zip(*(map(_plain, c.to_pylist()) for c in columns), strict=True)))
-
-
-def _plain(value: object) -> object:
-    """Decimals as what they compute as."""
-    return float(value) if isinstance(value, Decimal) else value
+    return Counter(map(repr, zip(*(c.to_pylist() for c in columns), strict=True)))
 
 
 class Arrival(NamedTuple):
@@ -489,6 +486,7 @@ def _sides(rng, a, b) -> tuple[Spelled, Spelled]:
     if not _rarely(rng, 3):
         return filled(left, a=a), filled(left, a=b)
     other = rng.choice(["int", "float"]) if kind in ("int", "float") else kind
+    other = rng.choice(["int", "decimal"]) if kind == "decimal" else other
     right = rng.choice(KEYS[other])
     return filled(left, a=a), filled(right, a=b)
 

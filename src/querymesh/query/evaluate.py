@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 
 import pyarrow as pa
 
+from querymesh.query.decimal_types import literal_type
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, Scalar, UserCall
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import cast
 from querymesh.query.functions.spec import Datum, in_compute_type, spread
 from querymesh.query.predicate.predicate import Predicate
+from querymesh.query.types import LITERAL_ZONE
 
 UserCaller = Callable[[Predicate, list[pa.Array], int], pa.Array]
 
@@ -86,7 +89,11 @@ def literal(value: Scalar) -> pa.Scalar:
 def _literal(value: Scalar, text: str) -> pa.Scalar:
     """Made once; the text tells what is equal but not the same apart, as 0.0 and -0.0."""
     if isinstance(value, dt.datetime):
-        return pa.scalar(value, pa.timestamp("us", None if value.tzinfo is None else "UTC"))
+        zone = None if value.utcoffset() is None else LITERAL_ZONE
+        value = value.replace(tzinfo=None) if zone is None else value
+        return pa.scalar(value, pa.timestamp("us", zone))
     if isinstance(value, int) and not isinstance(value, bool):
         return pa.scalar(value, pa.int64())
+    if isinstance(value, Decimal):
+        return pa.scalar(value, literal_type(value))
     return pa.scalar(value)

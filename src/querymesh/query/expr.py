@@ -10,10 +10,31 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import pyarrow as pa
 
-Scalar = bool | int | float | str | dt.date | dt.datetime | None
+
+class SessionZone(dt.tzinfo):
+    """The zone of a literal TIMESTAMP '…' that names none: the session's, whichever that is.
+
+    A datetime of it compares as one without a zone. TIMESTAMP_NTZ '…' has none at all.
+    """
+
+    def utcoffset(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def dst(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def tzname(self, when: dt.datetime | None) -> None:
+        """Not known here."""
+
+    def __repr__(self) -> str:
+        return "SessionZone()"
+
+
+Scalar = bool | int | Decimal | float | str | dt.date | dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(operand AS type), with the type as one of `types.CASTABLE`.
+    """CAST(operand AS type), with the type as `types.cast_type` knows it.
 
     `implicit` casts are those that binding adds (an INT column before an addition in BIGINT):
     computed and rendered like any other, but not shown to people.

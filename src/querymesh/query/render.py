@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from querymesh.errors import UnsupportedError
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, Scalar, UserCall
@@ -16,6 +17,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ATOM, _NOT, _TEST = 9, 3, 4
 _INFIX = {"or": 1, "and": 2, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "div": 6}
 _INFIX |= dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "like", "ilike", "rlike"), _TEST)
+_WIDEST = {"bigint", "double", "boolean"}
 _NEGATABLE = {"in", "between", "like", "ilike", "rlike"}
 
 
@@ -41,8 +43,10 @@ def spark_sql(expr: Expr, column: Callable[[Column], str] = spark_column) -> str
             return spark_literal(value)
         case Cast(operand, target, implicit):
             inner = spark_sql(operand, column)
-            # An implicit cast only widens; a plain CAST is one that Spark can still push down.
-            return f"CAST({inner} AS {target.upper()})" if implicit else spark_cast(inner, target)
+            # An implicit cast of a column widens; a plain CAST is one that Spark can still push
+            # down. What is computed may be wider than Spark's own type of it.
+            plain = implicit and (isinstance(operand, Column) or target in _WIDEST)
+            return f"CAST({inner} AS {target.upper()})" if plain else spark_cast(inner, target)
         case Call(name, args):
             function = FUNCTIONS[name]
             texts = [spark_sql(arg, column) for arg in args]
@@ -65,6 +69,8 @@ def spark_literal(value: Scalar) -> str:
             return "true" if value else "false"
         case int():
             return f"{value}L"
+        case Decimal():
+            return f"{value:f}BD"
         case float():
             if math.isfinite(value):
                 return f"{value!r}D".upper()
@@ -73,7 +79,7 @@ def spark_literal(value: Scalar) -> str:
         case str():
             return _spark_string(value)
         case dt.datetime():
-            if value.tzinfo is None:
+            if value.utcoffset() is None:
                 return f"TIMESTAMP_NTZ'{value.isoformat(' ')}'"
             return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')} UTC'"
         case dt.date():
@@ -123,6 +129,8 @@ def _text(expr: Expr, qualified: bool) -> tuple[str, int]:
 
 
 def _call_text(name: str, args: tuple[Expr, ...], qualified: bool) -> tuple[str, int]:
+    name = name.removesuffix(" decimal")
+
     def within(arg: Expr, level: int) -> str:
         text, binds = _text(arg, qualified)
         return text if binds >= level else f"({text})"
@@ -178,8 +186,13 @@ def _literal_text(value: Scalar) -> str:
             escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
             return f"'{escaped}'"
         case dt.datetime():
-            return f"TIMESTAMP '{value.isoformat(' ')}'"
+            zoneless = "" if value.tzinfo else "_NTZ"
+            return f"TIMESTAMP{zoneless} '{value.isoformat(' ')}'"
         case dt.date():
             return f"DATE '{value.isoformat()}'"
+        case Decimal():
+            return f"{value:f}"
+        case float() if math.isfinite(value):
+            return f"{value!r}D"
         case _:
             return repr(value)

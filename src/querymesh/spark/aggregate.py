@@ -6,7 +6,9 @@ or "update"; "append" also works where a time window is grouped by and a waterma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,16 +17,16 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampNTZType
 
 from querymesh.errors import QueryMeshError, SchemaError
 from querymesh.query.aggregate import Aggregation, ComputedColumn
 from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Column, Expr
 from querymesh.query.model import Output
-from querymesh.query.render import spark_sql
+from querymesh.query.render import quoted_name, spark_sql
 from querymesh.query.types import Kind, kind_of, sql_name
-from querymesh.spark.schema import WATERMARK
+from querymesh.spark.schema import WATERMARK, zoneless_reading, zoneless_us
 
 Types: TypeAlias = Callable[[Column], pa.DataType]
 
@@ -39,17 +41,24 @@ def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None =
     window are finished, and their state is dropped, once time has gone on by so much. A watermark
     that the time column carries already stands.
     """
-    time = aggregation.time
+    time, keys = aggregation.time, aggregation.keys
+    zoneless = False
     if out.isStreaming and watermark is not None and time is not None:
-        known = WATERMARK in out.schema[time].metadata
-        out = out if known else out.withWatermark(time, watermark)
+        zoneless = isinstance(out.schema[time].dataType, TimestampNTZType)
+        if zoneless:
+            out, keys = _with_instants(out, time), _by_instants(time, keys)
+            out = out.withWatermark(_EVENT, watermark)
+        elif WATERMARK not in out.schema[time].metadata:
+            out = out.withWatermark(time, watermark)
     try:
-        groups = _groups(out, aggregation.keys, aggregation.aggregates)
+        groups = _groups(out, keys, aggregation.aggregates)
     except AnalysisException as problem:
         said = str(problem.getMessage()).splitlines()[0]
         raise SchemaError(
             f"{_guilty(out, aggregation)}: Spark cannot compute it here: {said}"
         ) from problem
+    if zoneless:
+        groups = _read_off(groups, [k.name for k in keys if quoted_name(_EVENT) in k.sql])
     types = _types_of(groups)
     if aggregation.having is not None:
         written = f"HAVING {aggregation.having_text}"
@@ -58,6 +67,35 @@ def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None =
             raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
         groups = groups.filter(F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)"))
     return groups.select(*(_output(each, types) for each in aggregation.outputs))
+
+
+_EVENT = "event"
+"""A column beside c1, c2, …: the instant that stands for a reading of the clock."""
+
+
+def _with_instants(out: DataFrame, time: str) -> DataFrame:
+    """Spark has watermarks of instants only. A reading of the clock is as if in UTC: its windows
+    are the same, whatever the zone of the session."""
+    return out.withColumn(_EVENT, F.expr(f"timestamp_micros({zoneless_us(quoted_name(time))})"))
+
+
+def _by_instants(time: str, keys: Sequence[ComputedColumn]) -> tuple[ComputedColumn, ...]:
+    """The keys with the time window over the instants."""
+    own = re.compile(r"(\w*window\()" + re.escape(quoted_name(time)))
+    event = quoted_name(_EVENT)
+    return tuple(replace(key, sql=own.sub(rf"\1{event}", key.sql, count=1)) for key in keys)
+
+
+def _read_off(groups: DataFrame, windows: Sequence[str]) -> DataFrame:
+    """The bounds of time windows as readings of the clock again."""
+    for name in windows:
+        window = quoted_name(name)
+        bounds = (
+            F.expr(zoneless_reading(f"unix_micros({window}.{bound})")).alias(bound)
+            for bound in ("start", "end")
+        )
+        groups = groups.withColumn(name, F.struct(*bounds))
+    return groups
 
 
 def _output(output: Output, types: Types) -> SparkColumn:

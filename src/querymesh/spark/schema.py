@@ -29,6 +29,19 @@ def arrow_type(kind: DataType, frame: DataFrame) -> pa.DataType:
     return to_arrow_type(kind, timezone=zone)
 
 
+def zoneless_us(time: str) -> str:
+    """Microseconds of a reading of the clock, in Spark SQL, whatever the session's zone is."""
+    apart = f"CAST({time} - {_EPOCH} AS INTERVAL SECOND)"
+    return f"CAST(CAST({apart} AS DECIMAL(20, 6)) * 1000000 AS BIGINT)"
+
+
+def zoneless_reading(us: str) -> str:
+    """The reading of the clock at so many microseconds, in Spark SQL."""
+    return f"timestampadd(MICROSECOND, {us}, {_EPOCH})"
+
+
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
 WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes that a column has a watermark."""
 

@@ -1,4 +1,5 @@
 import math
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,9 @@ from querymesh.fabric.core.operators import expand
 
 NUMBERS = st.none() | st.integers(-3, 3)
 FLOATS = st.none() | st.sampled_from([0.0, -0.0, 1.5, math.nan, math.inf])
+DECIMALS = st.none() | st.sampled_from(  # the last two are one DOUBLE
+    [*map(Decimal, ("0.0", "-0.1", "2.5", "9007199254740993.0", "9007199254740993.1"))]
+)
 TEXT = st.none() | st.sampled_from(["", "a", "b", "ä", "a\x00"])
 
 
@@ -30,7 +34,14 @@ def same(a, b):
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"), [(NUMBERS, pa.int32()), (FLOATS, pa.float64()), (TEXT, pa.string())]
+    ("values", "kind"),
+    [
+        (NUMBERS, pa.int32()),
+        (FLOATS, pa.float64()),
+        (TEXT, pa.string()),
+        (DECIMALS, pa.decimal128(18, 1)),
+        (DECIMALS, pa.decimal128(38, 20)),
+    ],
 )
 def test_one_column_keys_find_exactly_the_equal_rows(values, kind):
     @given(st.lists(values, max_size=12), st.lists(values, max_size=12))

@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from querymesh.errors import QueryError, SchemaError, UnsupportedError
-from querymesh.query.expr import Call, Cast, Column, Literal
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal
 from querymesh.query.model import BoundQuery, Filter, Lookup
 from querymesh.query.parse.query import query, where
 from querymesh.query.predicate.predicate import Predicate, predicate
@@ -85,7 +86,7 @@ def test_columns_keep_their_types_and_expressions_get_theirs() -> None:
             ("price", pa.decimal128(9, 2)),
             ("sector", pa.int32()),
             ("sector + 1", pa.int64()),
-            ("d", pa.float64()),
+            ("d", pa.decimal128(11, 2)),
             ("b", pa.bool_()),
         ]
     )
@@ -113,13 +114,27 @@ def test_equal_names_are_told_apart() -> None:
 
 
 def test_literals_are_read_as_what_they_stand_beside() -> None:
-    found = bound("SELECT symbol FROM Stock WHERE ts >= '2024-07-01' AND sector < 1.5")
+    found = bound("SELECT symbol FROM Stock WHERE ts >= '2024-07-01' AND sector < 1.5D")
     moment, number = (op.expr for op in found.operators if isinstance(op, Filter))
     assert isinstance(moment, Call)
     assert str(moment.args[1].value) == "2024-06-30 22:00:00+00:00"  # type: ignore[union-attr]
     assert number == Call(
         "<", (Cast(Column("Stock", "sector"), "double", implicit=True), Literal(1.5))
     )
+
+
+def test_a_literal_with_a_point_is_a_decimal_and_makes_one_of_an_integer_beside_it() -> None:
+    found = bound("SELECT symbol FROM Stock WHERE sector < 1.5 AND price < 1.5 AND price = 2")
+    whole, same, shorter = (op.expr for op in found.operators if isinstance(op, Filter))
+    sector, price = Column("Stock", "sector"), Column("Stock", "price")
+
+    def exactly(expr: Expr, name: str) -> Cast:
+        return Cast(expr, name, implicit=True)
+
+    point, two = Literal(Decimal("1.5")), Literal(Decimal(2))
+    assert whole == Call("<", (exactly(sector, "decimal(11,1)"), exactly(point, "decimal(11,1)")))
+    assert same == Call("<", (price, exactly(point, "decimal(9,2)")))
+    assert shorter == Call("=", (price, exactly(two, "decimal(9,2)")))
 
 
 def test_the_windowed_relation_is_the_source() -> None:

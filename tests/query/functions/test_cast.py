@@ -132,7 +132,10 @@ ARROW_TYPES = {
     "DOUBLE": pa.float64(),
     "STRING": pa.string(),
     "DATE": pa.date32(),
+    "DECIMAL(9,2)": pa.decimal128(9, 2),
+    "DECIMAL(38,18)": pa.decimal128(38, 18),
     "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
     "NULL": pa.null(),
     "LIST": pa.list_(pa.int64()),
 }
@@ -141,12 +144,18 @@ ARROW_TYPES = {
 @pytest.mark.parametrize(
     ("target", "sources"),
     [
-        ("bigint", "BOOLEAN BIGINT DOUBLE STRING NULL"),
-        ("int", "BOOLEAN BIGINT DOUBLE STRING NULL"),
-        ("double", "BOOLEAN BIGINT DOUBLE STRING NULL"),
-        ("string", "BOOLEAN BIGINT STRING DATE NULL"),
-        ("boolean", "BOOLEAN BIGINT STRING NULL"),
-        ("date", "DATE TIMESTAMP NULL"),
+        ("bigint", "BOOLEAN BIGINT DECIMAL(9,2) DECIMAL(38,18) DOUBLE STRING NULL"),
+        ("int", "BOOLEAN BIGINT DECIMAL(9,2) DOUBLE STRING NULL"),
+        ("smallint", "BOOLEAN BIGINT DECIMAL(9,2) DOUBLE STRING NULL"),
+        ("tinyint", "BOOLEAN BIGINT DECIMAL(9,2) DOUBLE STRING NULL"),
+        ("double", "BOOLEAN BIGINT DECIMAL(9,2) DECIMAL(38,18) DOUBLE STRING NULL"),
+        ("float", "BOOLEAN BIGINT DECIMAL(9,2) DECIMAL(38,18) DOUBLE NULL"),
+        ("decimal(9,2)", "BOOLEAN BIGINT DECIMAL(9,2) DECIMAL(38,18) STRING NULL"),
+        ("string", "BOOLEAN BIGINT DECIMAL(9,2) STRING DATE NULL"),
+        ("boolean", "BOOLEAN BIGINT DECIMAL(9,2) DECIMAL(38,18) STRING NULL"),
+        ("date", "DATE TIMESTAMP TIMESTAMP_NTZ NULL"),
+        ("timestamp", "TIMESTAMP"),
+        ("timestamp_ntz", "DATE TIMESTAMP TIMESTAMP_NTZ NULL"),
     ],
 )
 def test_casts_are_those_on_which_engines_agree(target: str, sources: str) -> None:
@@ -164,4 +173,6 @@ def test_spark_is_asked_for_null_where_a_value_does_not_fit() -> None:
 
 def test_another_cast_is_refused_with_a_remedy() -> None:
     with pytest.raises(UnsupportedError, match=r"from DOUBLE to STRING.*qm\.function"):
-        value_of("CAST(1.5 AS STRING)")
+        value_of("CAST(1.5D AS STRING)")
+    with pytest.raises(UnsupportedError, match=r"from DOUBLE to DECIMAL\(9,2\)"):
+        value_of("CAST(1.5D AS DECIMAL(9, 2))")

@@ -12,7 +12,7 @@ from querymesh.query.parse.query import condition_of
 ARITIES = {
     (1, 1): """not / is null / is not null / negative / abs / floor / ceil / round / sqrt / exp / ln
         / sign / isnan / length / lower / upper / trim / ltrim / rtrim / year / month / day / hour
-        / minute / second""",
+        / minute / second / negative decimal / abs decimal / floor decimal / ceil decimal""",
     (2, 2): """= / <> / < / <= / > / >= / <=> / + / - / * / % / div / power / nullif / like / ilike
         / rlike / contains / startswith / endswith""",
     (3, 3): "between / if / replace",
@@ -50,6 +50,7 @@ TYPES = {
     "i": pa.int32(),
     "k": pa.int64(),
     "x": pa.float64(),
+    "f": pa.float32(),
     "m": pa.decimal128(9, 2),
     "s": pa.string(),
     "d": pa.date32(),
@@ -82,22 +83,39 @@ BOOLEAN, BIGINT, DOUBLE, STRING = pa.bool_(), pa.int64(), pa.float64(), pa.strin
         ("and or", "bk sb", None),
         ("is null is not null", "b s o n t", BOOLEAN),
         ("+ - * %", "ik kk kn nn ni", BIGINT),
-        ("+ - * % /", "ix xx xm mk", DOUBLE),
+        ("+ - * % /", "ix xx xm mf fx", DOUBLE),
+        ("+ -", "mk km", pa.decimal128(23, 2)),
+        ("+ -", "mi im", pa.decimal128(13, 2)),
+        ("+ -", "mm nm", pa.decimal128(10, 2)),
+        ("*", "mi im", pa.decimal128(20, 2)),
+        ("*", "mm", pa.decimal128(19, 4)),
+        ("/", "mm", pa.decimal128(21, 12)),
+        ("/", "mk", pa.decimal128(30, 23)),
+        ("%", "mk km", pa.decimal128(9, 2)),
         ("/ power", "ik kk xn nn", DOUBLE),
         ("+ - * / % div power", "ks bb kd to ob", None),
         ("div", "ik kn nn", BIGINT),
         ("div", "kx xx", None),
         ("negative abs", "i n", BIGINT),
-        ("negative abs round", "x m", DOUBLE),
-        ("floor ceil", "i k x m n", BIGINT),
+        ("negative abs round", "x f", DOUBLE),
+        ("negative abs", "m", pa.decimal128(9, 2)),
+        ("floor ceil", "i k x n", BIGINT),
+        ("floor ceil round", "m", pa.decimal128(8, 0)),
         ("floor ceil round negative", "s b d o", None),
         ("sqrt exp ln sign", "i x m n", DOUBLE),
         ("isnan", "i x n", BOOLEAN),
         ("isnan", "s b d o", None),
         ("coalesce nullif greatest least", "ii in ik", BIGINT),
-        ("coalesce nullif greatest least", "ix nm", DOUBLE),
+        ("coalesce greatest least", "ix nx xm", DOUBLE),
+        ("coalesce greatest least", "nm mn mm", pa.decimal128(9, 2)),
+        ("coalesce greatest least", "mi im", pa.decimal128(12, 2)),
+        ("nullif", "ix im", BIGINT),
+        ("nullif", "xi xm", DOUBLE),
+        ("nullif", "mi mx mn", pa.decimal128(9, 2)),
         ("coalesce nullif greatest least", "ss sn", STRING),
-        ("coalesce nullif greatest least", "si ob oo dt", None),
+        ("coalesce nullif greatest least", "si ob oo", None),
+        ("coalesce greatest least", "dt", None),
+        ("nullif", "dt", pa.date32()),
         ("if", "bik nii bkn", BIGINT),
         ("if", "bix", DOUBLE),
         ("if", "kii sss bis boo", None),
@@ -134,7 +152,9 @@ def test_every_function_has_one_rule_of_types(
     [
         ("=", "ik", "ik"),  # integers keep their width, so that Spark can still push them down
         ("=", "ix", "Ix"),
-        ("=", "mm", "MM"),
+        ("=", "mm", "mm"),
+        ("=", "mi", "MI"),
+        ("=", "mx", "Mx"),
         ("=", "dt", "dt"),
         ("+", "ik", "Ik"),
         ("coalesce", "ix", "Ix"),
@@ -160,7 +180,9 @@ SPARK = {
     "div": "CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE ({0} DIV nullif({1}, 0L)) END",
     "negative": "try_multiply({0}, -1)",
     "abs": "CASE WHEN {0} < 0 THEN try_multiply({0}, -1) ELSE {0} END",
-    "floor ceil": "CASE WHEN try_cast({0} AS BIGINT) IS NOT NULL THEN {name}({0}) END",
+    "floor ceil": (
+        "CASE WHEN isnan({0}) THEN 0L WHEN try_cast({0} AS BIGINT) IS NOT NULL THEN {name}({0}) END"
+    ),
     "round sqrt exp ln sign isnan lower upper trim ltrim rtrim": "{name}({0})",
     "power nullif contains startswith endswith": "{name}({0}, {1})",
     "coalesce concat greatest least if replace": "{name}({0}, {1}, {2})",
@@ -185,7 +207,11 @@ def test_every_function_has_its_spark_sql() -> None:
             continue
         args = ["a", "b", "c"][: function.arity[1] or 3]
         assert function.spark(*args) == texts[function.name].format(*args, name=function.name)
-    assert FUNCTIONS.keys() - texts.keys() == {"is null", "is not null"}
+    spaced = {"is null", "is not null"}
+    spaced |= {f"{name} decimal" for name in ("negative", "abs", "floor", "ceil")}
+    assert FUNCTIONS.keys() - texts.keys() == spaced
+    for name in ("negative", "abs", "floor", "ceil"):
+        assert FUNCTIONS[f"{name} decimal"].spark("a") == f"{name}(a)"
     assert FUNCTIONS["is null"].spark("a") == "(a IS NULL)"
     assert FUNCTIONS["is not null"].spark("a") == "(a IS NOT NULL)"
 

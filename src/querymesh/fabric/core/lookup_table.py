@@ -8,7 +8,8 @@ combined into one number, and rows are laid out by that number with offsets, as 
     order    [ 4  7     0     1   3   5   ]   row numbers of the table
 
 No hash is trusted: a key that differs has a different rank, or none. NULL matches nothing; NaN
-matches NaN and -0.0 matches 0.0, as in Spark.
+matches NaN and -0.0 matches 0.0, as in Spark. Both sides of a key are of one type: decimals have
+one scale, which is binding's affair.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.arrays import Floats, Ints
+from querymesh.index.store.codes import EXACT_DIGITS
 from querymesh.index.store.columns import Columns
+from querymesh.query.functions.decimals import unscaled
 
 
 class LookupTable:
@@ -115,11 +118,14 @@ class _KeyColumn:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    short = pa.types.is_decimal(kind) and kind.precision <= EXACT_DIGITS
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or short)
 
 
 def _comparable(values: pa.Array) -> Ints | Floats:
-    """Numbers as int64 or float64, NULL as 0, -0.0 as 0.0."""
+    """Numbers as int64 or float64, -0.0 as 0.0; what stands for NULL is not said."""
+    if pa.types.is_decimal(values.type):
+        return unscaled(values)
     wanted = pa.float64() if pa.types.is_floating(values.type) else pa.int64()
     if values.type != wanted:
         values = pc.cast(values, wanted)

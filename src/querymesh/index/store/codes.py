@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from querymesh.arrays import Array, Bytes, Floats, Ints
 from querymesh.index.kernels import kernels
+from querymesh.query.functions.decimals import unscaled
 
-_EXACT_DIGITS = 18
+EXACT_DIGITS = 18
 """Decimals of at most this precision fit into 64 bits."""
 
 _TOP_BIT = np.int64(-(2**63))
@@ -115,11 +116,9 @@ def _whole_numbers(values: pa.Array) -> Ints | None:
     if pa.types.is_boolean(kind):
         return ints(values.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(kind):
-        if kind.precision > _EXACT_DIGITS:
+        if kind.precision > EXACT_DIGITS:
             return None
-        # Of 128 bits in two's complement, the lower half is the number if it fits.
-        halves = values.cast(pa.decimal128(kind.precision, kind.scale))
-        return ints(_fixed_width(halves, np.int64, 16).reshape(-1, 2)[:, 0])
+        return ints(unscaled(values))
     if pa.types.is_integer(kind):
         own = np.dtype(kind.to_pandas_dtype())
         numbers = _fixed_width(values, own, own.itemsize)
@@ -188,4 +187,4 @@ def _spelled(value: object) -> str:
     return repr(value)
 
 
-__all__ = ["Codes", "Ints", "combine", "equality_codes", "ints", "order_codes"]
+__all__ = ["EXACT_DIGITS", "Codes", "Ints", "combine", "equality_codes", "ints", "order_codes"]

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from querymesh.errors import SchemaError, UnsupportedError
+from querymesh.query.decimal_types import literal_type
 from querymesh.query.evaluate import literal
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, UserCall
-from querymesh.query.functions import FUNCTIONS
+from querymesh.query.expr import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    Opaque,
+    Scalar,
+    SessionZone,
+    UserCall,
+    user_calls_of,
+)
+from querymesh.query.functions import FUNCTIONS, TESTS, TIME_PARTS
 from querymesh.query.functions.cast import can_cast
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
-from querymesh.query.types import CASTABLE, Kind, compute_type, kind_of, sql_name
+from querymesh.query.types import (
+    Kind,
+    cast_name,
+    cast_type,
+    common_type,
+    compute_type,
+    fit_together,
+    kind_of,
+    sql_name,
+)
 
 ColumnType = Callable[[Column], pa.DataType]
 
@@ -32,48 +54,129 @@ def typed(
 
     After this, Arrow and Spark need not know any rule of coercion, and so cannot disagree on one.
     """
-    match expr:
-        case Column():
-            return expr, column_type(expr)
-        case Opaque():
-            return expr, expr.type
-        case Literal(value):
-            return expr, literal(value).type
-        case Cast(operand, target):
-            inner, source = typed(operand, column_type, functions)
-            if not can_cast(source, target):
-                raise UnsupportedError(
-                    f"{to_text(expr)}: a cast from {sql_name(source)} to {target.upper()} has no "
-                    "meaning that all engines share; make it a column of the DataFrame beforehand, "
-                    "or use a qm.function"
-                )
-            return Cast(_computing(inner, source), target, expr.implicit), CASTABLE[target]
-        case UserCall(name, args):
-            inner_args = tuple(typed(arg, column_type, functions)[0] for arg in args)
-            return UserCall(name, inner_args), functions[name].returns
-        case Call():
-            return _typed_call(expr, column_type, functions)
+    found, dtype = _Typing(column_type, functions).of(expr)
+    as_given = isinstance(found, (Column, UserCall, Opaque))
+    return found, dtype if as_given else compute_type(dtype)
 
 
-def _typed_call(
-    expr: Call, column_type: ColumnType, functions: Mapping[str, Predicate]
-) -> tuple[Expr, pa.DataType]:
-    function = FUNCTIONS[expr.function]
-    pairs = [typed(arg, column_type, functions) for arg in expr.args]
-    if function.aligns:
-        pairs = _aligned_literals(expr, pairs)
-    types = [dtype for _, dtype in pairs]
-    signature = function.rule(types)
-    if signature is None:
-        raise SchemaError(
-            f"{to_text(expr)}: {expr.function.upper()} takes {function.takes}, "
-            f"not {' and '.join(sql_name(dtype) for dtype in types)}; use CAST if that is meant"
+_BINARY = {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "<=>"}
+"""Where a whole number that is written beside a decimal has as many digits as are written."""
+
+
+class _Typing:
+    """Types each part of an expression as Spark would: an INT is an INT here, though its values
+    come as BIGINT, because the digits of a decimal beside it depend on that."""
+
+    def __init__(self, column_type: ColumnType, functions: Mapping[str, Predicate]) -> None:
+        self.column_type = column_type
+        self.functions = functions
+
+    def of(self, expr: Expr) -> tuple[Expr, pa.DataType]:
+        match expr:
+            case Column():
+                return expr, self.column_type(expr)
+            case Opaque():
+                return expr, expr.type
+            case Literal(value):
+                if _zoneless(expr) is not expr:
+                    raise UnsupportedError(
+                        f"{to_text(expr)}: the zone of the session, in which it is to be read, is "
+                        "not known here: compare it with a column, or name its zone"
+                    )
+                return expr, _literal_type(value)
+            case Cast():
+                return self._cast(expr)
+            case UserCall(name, args):
+                inner = tuple(self.of(arg)[0] for arg in args)
+                return UserCall(name, inner), self.functions[name].returns
+            case Call():
+                return self._call(expr)
+
+    def _cast(self, expr: Cast) -> tuple[Expr, pa.DataType]:
+        as_read = expr.type in ("date", "timestamp_ntz")
+        inner, source = self.of(_zoneless(expr.operand) if as_read else expr.operand)
+        if not can_cast(source, expr.type):
+            raise UnsupportedError(
+                f"{to_text(expr)}: a cast from {sql_name(source)} to {expr.type.upper()} has no "
+                "meaning that all engines share; make it a column of the DataFrame beforehand, "
+                "or use a qm.function"
+            )
+        made = Cast(_computing(inner, source), expr.type, expr.implicit)
+        return made, cast_type(expr.type, source)
+
+    def _argument(self, name: str, arg: Expr) -> tuple[Expr, pa.DataType]:
+        """A literal of the session's zone is read beside others, or its parts are read off it."""
+        if _zoneless(arg) is arg:
+            return self.of(arg)
+        if name in TIME_PARTS:
+            return self.of(_zoneless(arg))
+        return (arg, pa.timestamp("us")) if FUNCTIONS[name].aligns else self.of(arg)
+
+    def _call(self, expr: Call) -> tuple[Expr, pa.DataType]:
+        function = FUNCTIONS[expr.function]
+        pairs = [self._argument(expr.function, arg) for arg in expr.args]
+        if expr.function == "nullif" and len({compute_type(dtype) for _, dtype in pairs}) > 1:
+            same = Call("=", expr.args)
+            return self.of(Call("if", (same, Literal(None), expr.args[0])))
+        if function.aligns:
+            pairs = [(self.of(arg)[0], t) for arg, t in _aligned_literals(expr, pairs)]
+        kinds = {kind_of(dtype) for _, dtype in pairs} - {Kind.NULL}
+        if kinds <= _NUMBERS and len(kinds) > 1:
+            pairs = _shortest_literals(expr.function, pairs)
+            apart = _in_pairs(expr, [dtype for _, dtype in pairs])
+            if apart is not None:
+                return self.of(apart)
+        types = [dtype for _, dtype in pairs]
+        if function.on_decimals and kinds == {Kind.DECIMAL}:
+            function = FUNCTIONS[function.on_decimals]
+        signature = function.rule(types)
+        if signature is None:
+            raise SchemaError(
+                f"{to_text(expr)}: {expr.function.upper()} takes {function.takes}, "
+                f"not {' and '.join(sql_name(dtype) for dtype in types)}; use CAST if that is meant"
+            )
+        args = tuple(
+            arg if wanted is None else _coerced(arg, dtype, wanted)
+            for (arg, dtype), wanted in zip(pairs, signature.wanted, strict=True)
         )
-    args = tuple(
-        arg if wanted is None else _coerced(arg, dtype, wanted)
-        for (arg, dtype), wanted in zip(pairs, signature.wanted, strict=True)
-    )
-    return Call(expr.function, args), signature.result
+        made: Expr = Call(function.name, args)
+        if signature.rounds_to is not None:
+            made = Cast(made, signature.rounds_to, implicit=True)
+        return made, signature.result
+
+
+_NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
+
+
+def _literal_type(value: Scalar) -> pa.DataType:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return pa.int32() if -(2**31) <= value < 2**31 else pa.int64()
+    return literal(value).type
+
+
+def _shortest_literals(
+    name: str, pairs: list[tuple[Expr, pa.DataType]]
+) -> list[tuple[Expr, pa.DataType]]:
+    """Whole numbers that stand in an operator beside a decimal, as decimals of their own length."""
+    if name not in _BINARY or not any(kind_of(dtype) is Kind.DECIMAL for _, dtype in pairs):
+        return pairs
+    found: list[tuple[Expr, pa.DataType]] = []
+    for arg, dtype in pairs:
+        if isinstance(arg, Literal) and kind_of(dtype) is Kind.INTEGER:
+            number = Decimal(str(arg.value))
+            found.append((Literal(number), literal_type(number)))
+        else:
+            found.append((arg, dtype))
+    return found
+
+
+def _in_pairs(expr: Call, types: Sequence[pa.DataType]) -> Expr | None:
+    """What Spark compares two by two, where one type for all arguments would not be exact."""
+    if expr.function == "between" and not user_calls_of(expr.args[0]):
+        x, low, high = expr.args
+        if kind_of(common_type(types) or pa.null()) is Kind.FLOAT or not fit_together(types):
+            return Call("and", (Call(">=", (x, low)), Call("<=", (x, high))))
+    return None
 
 
 def _computing(expr: Expr, dtype: pa.DataType) -> Expr:
@@ -81,28 +184,30 @@ def _computing(expr: Expr, dtype: pa.DataType) -> Expr:
     return _coerced(expr, dtype, compute_type(dtype))
 
 
-_CAST_NAMES = {dtype: name for name, dtype in CASTABLE.items() if name != "int"}
-
-
 def _coerced(expr: Expr, dtype: pa.DataType, wanted: pa.DataType) -> Expr:
     """The expression of type `dtype` with an implicit cast to `wanted`, where it needs one."""
-    if dtype == wanted or wanted not in _CAST_NAMES:
+    target = cast_name(wanted)
+    if dtype == wanted or target is None:
         return expr
     kind = kind_of(dtype)
-    if kind is kind_of(wanted) and kind not in (Kind.INTEGER, Kind.FLOAT):
+    if kind is kind_of(wanted) and kind not in _NUMBERS:
         return expr
-    if isinstance(expr, Literal) and isinstance(expr.value, int) and wanted == pa.float64():
-        return Literal(float(expr.value))
-    return Cast(expr, _CAST_NAMES[wanted], implicit=True)
+    if isinstance(expr, Literal) and wanted == pa.float64() and expr.value is not None:
+        return Literal(float(str(expr.value)))
+    if isinstance(expr, Literal) and wanted == pa.int64() and expr.value is not None:
+        return expr
+    return Cast(expr, target, implicit=True)
 
 
 def _aligned_literals(
     expr: Call, pairs: Sequence[tuple[Expr, pa.DataType]]
 ) -> list[tuple[Expr, pa.DataType]]:
     """Read literals as what they stand beside: '2024-01-01' as a date, a timestamp in its zone."""
-    beside = [dtype for arg, dtype in pairs if not isinstance(arg, Literal)] or [
-        dtype for _, dtype in pairs
-    ]
+    beside = [dtype for arg, dtype in pairs if not isinstance(arg, Literal)]
+    if not beside:
+        if expr.function in TESTS:  # of literals alone: the session's zone is the same for all
+            pairs = [(_zoneless(arg), dtype) for arg, dtype in pairs]
+        beside = [dtype for _, dtype in pairs]
     temporal = [dtype for dtype in beside if kind_of(dtype) in (Kind.DATE, Kind.TIMESTAMP)]
     target = next((t for t in temporal if kind_of(t) is Kind.TIMESTAMP), *temporal[:1] or [None])
     if target is None:
@@ -118,6 +223,7 @@ def _aligned_literals(
 
 
 def _as_temporal(expr: Call, value: object, target: pa.DataType) -> dt.date | dt.datetime:
+    read = isinstance(value, str)
     try:
         if isinstance(value, str):
             text = value.strip()
@@ -132,13 +238,37 @@ def _as_temporal(expr: Call, value: object, target: pa.DataType) -> dt.date | dt
             "write '2024-01-31' or '2024-01-31 23:59:59'"
         ) from None
     if pa.types.is_date(target):
+        if read and isinstance(value, dt.datetime):
+            return value.date()  # a text beside a date is read as one, its time left out
+        if isinstance(value, dt.datetime) and value.tzinfo is not None:
+            midnight = isinstance(value.tzinfo, SessionZone) and value.time() == dt.time()
+            if not midnight:
+                raise UnsupportedError(
+                    f"{to_text(expr)}: a date beside a TIMESTAMP begins in the zone of the session,"
+                    " which is not known here: write DATE '…'"
+                )
+            return value.date()
         return value
     moment = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
-    if target.tz is not None and moment.tzinfo is None:
+    bare = moment.utcoffset() is None
+    if target.tz is not None and bare:
         moment = moment.replace(tzinfo=_zone(target.tz))
-    if target.tz is None and moment.tzinfo is not None:
+    if target.tz is None and not bare:
         raise SchemaError(f"{to_text(expr)}: a literal with a time zone, but a column without one")
-    return moment if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    if target.tz is None and moment.tzinfo is not None:
+        raise UnsupportedError(
+            f"{to_text(expr)}: a TIMESTAMP beside a TIMESTAMP_NTZ compares in the zone of the "
+            "session, which is not known here: write TIMESTAMP_NTZ '…'"
+        )
+    return moment if target.tz is None else moment.astimezone(dt.UTC)
+
+
+def _zoneless(expr: Expr) -> Expr:
+    """A literal of the session's zone as a reading of the clock."""
+    value = expr.value if isinstance(expr, Literal) else None
+    if isinstance(value, dt.datetime) and isinstance(value.tzinfo, SessionZone):
+        return Literal(value.replace(tzinfo=None))
+    return expr
 
 
 def _zone(name: str) -> dt.tzinfo:

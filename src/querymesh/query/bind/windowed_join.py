@@ -24,6 +24,9 @@ LONGEST_WINDOW = 1 << 61
 
 _ORDERED_KINDS = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.TIMESTAMP)
 
+_ORDERED_DIGITS = 18
+"""Decimals of no more digits are whole numbers of 64 bits, by which an index finds a range."""
+
 
 def stream_count(query: Query, schemas: Mapping[str, pa.Schema]) -> int:
     """How many windowed streams the query joins; `schemas` are by the relation's name."""
@@ -169,10 +172,11 @@ class _JoinBinding:
         reads = [relations_of(side) for side in (left, right)]
         if [len(each) for each in reads] != [1, 1] or reads[0] == reads[1]:
             return None
-        kinds = [kind_of(self.binding.typed(side)[1]) for side in (left, right)]
+        types = [compute_type(self.binding.typed(side)[1]) for side in (left, right)]
+        kinds = [kind_of(dtype) for dtype in types]
         if kinds[0] is not kinds[1] or kinds[0] in (Kind.OTHER, Kind.NULL):
             return None
-        if expr.function != "=" and kinds[0] not in _ORDERED_KINDS:
+        if expr.function != "=" and not all(map(_is_ordered, types)):
             return None
         return left, expr.function, right
 
@@ -213,6 +217,13 @@ class _JoinBinding:
             self.binding.check_static(own)
         self.found.check_keys(alias)
         return tuple(own.expr for own in self.found.own[alias])
+
+
+def _is_ordered(dtype: pa.DataType) -> bool:
+    """Whether values of this type have an order that is one of 64-bit numbers."""
+    if kind_of(dtype) is Kind.DECIMAL:
+        return bool(dtype.precision <= _ORDERED_DIGITS)
+    return kind_of(dtype) in _ORDERED_KINDS
 
 
 def _of(key: Expr) -> str:

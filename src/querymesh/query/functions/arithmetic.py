@@ -1,4 +1,4 @@
-"""Arithmetic in BIGINT and DOUBLE; what cannot be computed is NULL."""
+"""Arithmetic in BIGINT, DECIMAL and DOUBLE; what cannot be computed is NULL."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.arrays import Array
+from querymesh.errors import UnsupportedError
+from querymesh.query.decimal_types import (
+    product_type,
+    quotient_type,
+    remainder_type,
+    rounded_type,
+    sum_type,
+    whole_type,
+)
+from querymesh.query.functions import decimals
 from querymesh.query.functions.comparison import is_nan
 from querymesh.query.functions.spec import (
     Datum,
     Function,
     Signature,
+    arithmetic,
     call,
     double,
     integer,
@@ -26,9 +37,12 @@ from querymesh.query.functions.spec import (
     spread,
     template,
 )
-from querymesh.query.types import Kind, kind_of
+from querymesh.query.types import Kind, compute_type, kind_of, sql_name
 
 _BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1
+
+_NEGATED_DIGITS = 34
+"""The sign of a longer decimal cannot be turned round in Spark without losing digits."""
 
 
 def _checked(kernel: str, exact: Callable[..., int]) -> Callable[..., Datum]:
@@ -47,15 +61,26 @@ def _checked(kernel: str, exact: Callable[..., int]) -> Callable[..., Datum]:
     return compute
 
 
-add = _checked("add_checked", operator.add)
-subtract = _checked("subtract_checked", operator.sub)
-multiply = _checked("multiply_checked", operator.mul)
+def _either(number: Callable[..., Datum], decimal: Callable[..., Datum]) -> Callable[..., Datum]:
+    """One kernel for decimals, another for all other numbers."""
+
+    def compute(*args: Datum) -> Datum:
+        return (decimal if decimals.is_decimal(*args) else number)(*args)
+
+    return compute
+
+
+add = _either(_checked("add_checked", operator.add), decimals.add)
+subtract = _either(_checked("subtract_checked", operator.sub), decimals.subtract)
+multiply = _either(_checked("multiply_checked", operator.mul), decimals.multiply)
 negate = _checked("negate_checked", operator.neg)
 absolute = _checked("abs_checked", abs)
 
 
 def divide(a: Datum, b: Datum) -> Datum:
-    """a / b in DOUBLE; NULL where b is zero."""
+    """a / b in DECIMAL or DOUBLE; NULL where b is zero."""
+    if decimals.is_decimal(a, b):
+        return decimals.divide(a, b)
     return pc.divide(a, _without_zeros(b))
 
 
@@ -67,6 +92,8 @@ def integral_divide(a: Datum, b: Datum) -> Datum:
 
 def remainder(a: Datum, b: Datum) -> Datum:
     """a % b with the sign of a; NULL where b is zero."""
+    if decimals.is_decimal(a, b):
+        return decimals.remainder(a, b)
     n = rows_of(a, b)
     a, b = spread(a, n), spread(_without_zeros(b), n)
     with np.errstate(invalid="ignore"):
@@ -100,7 +127,10 @@ def to_bigint(x: Datum) -> Datum:
 
 def _whole(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
     def compute(x: Datum) -> Datum:
-        return x if pa.types.is_integer(x.type) else to_bigint(kernel(x))
+        if pa.types.is_integer(x.type):
+            return x
+        # Spark raises beyond BIGINT, but takes NaN for 0.
+        return pc.if_else(is_nan(x), pa.scalar(0), to_bigint(kernel(x)))
 
     return compute
 
@@ -109,6 +139,8 @@ def round_(x: Datum) -> Datum:
     """The nearest whole number, halves away from zero."""
     if pa.types.is_integer(x.type):
         return x
+    if decimals.is_decimal(x):
+        return decimals.round_(x)
     return pc.round(x, ndigits=0, round_mode="half_towards_infinity")
 
 
@@ -132,23 +164,40 @@ def _to_whole(types: Any) -> Signature | None:
 
 
 def _nan_test(types: Any) -> Signature | None:
-    if any(kind_of(t) not in (Kind.INTEGER, Kind.FLOAT, Kind.NULL) for t in types):
-        return None
-    return Signature((pa.float64(),), pa.bool_())
+    found = double(types)
+    return found and Signature(found.wanted, pa.bool_())
+
+
+def _on_a_decimal(result: Callable[..., pa.DataType]) -> Callable[[Any], Signature | None]:
+    def rule(types: Any) -> Signature | None:
+        (given,) = types
+        return Signature((None,), result(given)) if kind_of(given) is Kind.DECIMAL else None
+
+    return rule
+
+
+def _same_digits(given: pa.DataType) -> pa.DataType:
+    if compute_type(given).precision > _NEGATED_DIGITS:
+        raise UnsupportedError(
+            f"Spark rounds a {sql_name(given)} to {_NEGATED_DIGITS} digits when it turns its sign "
+            "round: cast it to fewer digits"
+        )
+    return compute_type(given)
 
 
 def _spark_whole(name: str) -> Callable[..., str]:
-    return template(f"CASE WHEN try_cast({{0}} AS BIGINT) IS NOT NULL THEN {name}({{0}}) END")
+    fits = "try_cast({0} AS BIGINT) IS NOT NULL"
+    return template(f"CASE WHEN isnan({{0}}) THEN 0L WHEN {fits} THEN {name}({{0}}) END")
 
 
 _NUMBERS, _NUMBER, _INTEGERS = "numbers", "a number", "integers"
 
 ARITHMETIC = (
-    Function("+", (2, 2), _NUMBERS, numeric, add, call("try_add")),
-    Function("-", (2, 2), _NUMBERS, numeric, subtract, call("try_subtract")),
-    Function("*", (2, 2), _NUMBERS, numeric, multiply, call("try_multiply")),
-    Function("/", (2, 2), _NUMBERS, double, divide, call("try_divide")),
-    Function("%", (2, 2), _NUMBERS, numeric, remainder, call("try_mod")),
+    Function("+", (2, 2), _NUMBERS, arithmetic(sum_type), add, call("try_add")),
+    Function("-", (2, 2), _NUMBERS, arithmetic(sum_type), subtract, call("try_subtract")),
+    Function("*", (2, 2), _NUMBERS, arithmetic(product_type), multiply, call("try_multiply")),
+    Function("/", (2, 2), _NUMBERS, arithmetic(quotient_type, double), divide, call("try_divide")),
+    Function("%", (2, 2), _NUMBERS, arithmetic(remainder_type), remainder, call("try_mod")),
     Function(
         "div",
         (2, 2),
@@ -159,7 +208,15 @@ ARITHMETIC = (
             "CASE WHEN {1} = -1L THEN try_subtract(0L, {0}) ELSE ({0} DIV nullif({1}, 0L)) END"
         ),
     ),
-    Function("negative", (1, 1), _NUMBER, numeric, negate, template("try_multiply({0}, -1)")),
+    Function(
+        "negative",
+        (1, 1),
+        _NUMBER,
+        numeric,
+        negate,
+        template("try_multiply({0}, -1)"),
+        on_decimals="negative decimal",
+    ),
     Function(
         "abs",
         (1, 1),
@@ -167,10 +224,37 @@ ARITHMETIC = (
         numeric,
         absolute,
         template("CASE WHEN {0} < 0 THEN try_multiply({0}, -1) ELSE {0} END"),
+        on_decimals="abs decimal",
     ),
-    Function("floor", (1, 1), _NUMBER, _to_whole, _whole(pc.floor), _spark_whole("floor")),
-    Function("ceil", (1, 1), _NUMBER, _to_whole, _whole(pc.ceil), _spark_whole("ceil")),
-    Function("round", (1, 1), _NUMBER, numeric, round_, call("round")),
+    Function(
+        "floor",
+        (1, 1),
+        _NUMBER,
+        _to_whole,
+        _whole(pc.floor),
+        _spark_whole("floor"),
+        on_decimals="floor decimal",
+    ),
+    Function(
+        "ceil",
+        (1, 1),
+        _NUMBER,
+        _to_whole,
+        _whole(pc.ceil),
+        _spark_whole("ceil"),
+        on_decimals="ceil decimal",
+    ),
+    *(
+        # Spark's own cannot fail on decimals, and only they keep precision and scale.
+        Function(f"{name} decimal", (1, 1), "a decimal", _on_a_decimal(made), kernel, call(name))
+        for name, made, kernel in (
+            ("negative", _same_digits, pc.negate),
+            ("abs", _same_digits, pc.abs),
+            ("floor", whole_type, decimals.floor),
+            ("ceil", whole_type, decimals.ceil),
+        )
+    ),
+    Function("round", (1, 1), _NUMBER, arithmetic(rounded_type), round_, call("round")),
     Function("sqrt", (1, 1), _NUMBER, double, pc.sqrt, call("sqrt")),
     Function("exp", (1, 1), _NUMBER, double, pc.exp, call("exp")),
     Function("ln", (1, 1), _NUMBER, double, logarithm, call("ln")),

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.query.functions import decimals
 from querymesh.query.functions.arithmetic import to_bigint
 from querymesh.query.functions.spec import Datum, null_where, row_by_row
-from querymesh.query.types import CASTABLE, Kind, kind_of
+from querymesh.query.types import LITERAL_ZONE, Kind, cast_type, compute_type, kind_of
 
+_NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN}
 _SOURCES = {
-    "bigint": {Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.STRING},
-    "int": {Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.STRING},
-    "double": {Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.STRING},
-    "string": {Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.STRING},
-    "boolean": {Kind.BOOLEAN, Kind.INTEGER, Kind.STRING},
+    **dict.fromkeys(("bigint", "int", "smallint", "tinyint", "double"), _NUMBERS | {Kind.STRING}),
+    "float": _NUMBERS,
+    "decimal": {Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN, Kind.STRING},
+    "string": {Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.STRING},
+    "boolean": {Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL, Kind.STRING},
     "date": {Kind.DATE, Kind.TIMESTAMP},
+    "timestamp": {Kind.TIMESTAMP},
+    "timestamp_ntz": {Kind.DATE, Kind.TIMESTAMP},
 }
+_BITS = {"int": 32, "smallint": 16, "tinyint": 8}
+
+_PLAIN_SCALE = 6
+"""With more digits after the point Spark out of ANSI mode writes small decimals as 1E-7."""
+
+_DOUBLE_DIGITS = 15
+"""Spark cuts decimals to an INT by way of a DOUBLE, which has so many digits for certain."""
 
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _SPECIAL = {"inf": "inf", "infinity": "inf", "nan": "nan"}
@@ -26,38 +39,87 @@ _JAVA_DOUBLE = re.compile(
     r"([+-]?)(?:((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)|(0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)p[+-]?\d+))[fd]?",
     re.IGNORECASE | re.ASCII,
 )
+_JAVA_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
+_UP_TO_SPACE = "".join(map(chr, range(0x21)))
 _WHITESPACE = "".join(map(chr, [*range(0x21), 0x7F]))
 
 
 def can_cast(source: pa.DataType, target: str) -> bool:
-    """Whether CAST from a type to one of `types.CASTABLE` has one meaning on all engines."""
-    return kind_of(source) is Kind.NULL or kind_of(source) in _SOURCES[target]
+    """Whether CAST from a type to the one of that name has one meaning on all engines."""
+    kind = kind_of(source)
+    if kind is Kind.NULL:
+        return target != "timestamp"
+    if kind not in _SOURCES[target.partition("(")[0]]:
+        return False
+    given = compute_type(source)
+    if kind is Kind.DECIMAL and target in _BITS:
+        return bool(given.scale == 0 or given.precision <= _DOUBLE_DIGITS)
+    if kind is Kind.DECIMAL and target == "string":
+        return bool(given.scale <= _PLAIN_SCALE)
+    # When a reading of the clock is, the session's zone says, which is not known here.
+    if kind is Kind.TIMESTAMP and given.tz == LITERAL_ZONE:
+        return False
+    return target != "timestamp" or given.tz is not None
 
 
 def cast(datum: Datum, target: str) -> Datum:
-    """The datum as `target`; its type is a compute type."""
-    source, wanted = kind_of(datum.type), CASTABLE[target]
-    if source is Kind.NULL or (datum.type == wanted and target != "int"):
+    """The datum as `target`; its type is a compute type, and so is the result's."""
+    source, wanted = kind_of(datum.type), compute_type(cast_type(target, datum.type))
+    if source is Kind.NULL:
         return pc.cast(datum, wanted)
-    if target == "int":
-        whole = cast(datum, "bigint")
-        fits = pc.and_(pc.greater_equal(whole, -(2**31)), pc.less(whole, 2**31))
+    if target in _BITS:
+        whole, most = cast(datum, "bigint"), 2 ** (_BITS[target] - 1)
+        fits = pc.and_(pc.greater_equal(whole, -most), pc.less(whole, most))
         return null_where(pc.invert(fits), whole)
+    if target == "float":
+        exact = pc.cast(datum, pa.string()) if source is Kind.DECIMAL else datum
+        return pc.cast(pc.cast(exact, pa.float32(), safe=False), wanted)
+    if datum.type == wanted:
+        return datum
+    if pa.types.is_decimal(wanted):
+        return _to_decimal(datum, wanted)
+    if source is Kind.DECIMAL:
+        return _FROM_DECIMAL[target](datum)
     if source is Kind.STRING:
         return _FROM_STRING[target](datum)
     if source is Kind.FLOAT and target == "bigint":
         return to_bigint(datum)
     if source is Kind.TIMESTAMP:
         local = pc.local_timestamp(datum) if datum.type.tz else datum
-        return pc.cast(pc.floor_temporal(local, unit="day"), wanted)
+        return pc.cast(pc.floor_temporal(local, unit="day") if target == "date" else local, wanted)
     return pc.cast(datum, wanted, safe=False)
 
 
 def spark_cast(operand: str, target: str) -> str:
     """The same cast as Spark SQL."""
-    if target == "int":
-        return f"CAST(try_cast({operand} AS INT) AS BIGINT)"
+    if target in _BITS:
+        return f"CAST(try_cast({operand} AS {target.upper()}) AS BIGINT)"
+    if target == "float":
+        return f"CAST(try_cast({operand} AS FLOAT) AS DOUBLE)"
     return f"try_cast({operand} AS {target.upper()})"
+
+
+def _to_decimal(datum: Datum, wanted: pa.DataType) -> Datum:
+    match kind_of(datum.type):
+        case Kind.DECIMAL:
+            return decimals.rescaled(datum, wanted)
+        case Kind.STRING:
+            return row_by_row(lambda text: _parse_decimal(text, wanted), wanted, datum)
+        case _:
+            return decimals.from_integers(pc.cast(datum, pa.int64()), wanted)
+
+
+def _parse_decimal(string: str, wanted: pa.DataType) -> Decimal | None:
+    """What Java's BigDecimal reads, of at most 38 digits before the point."""
+    trimmed = string.strip(_UP_TO_SPACE)
+    if not _JAVA_DECIMAL.fullmatch(trimmed):
+        return None
+    value = Decimal(trimmed)
+    if value and value.adjusted() >= wanted.precision - wanted.scale:
+        return None
+    if value.adjusted() < -wanted.scale - 1:
+        return Decimal((0, (0,), -wanted.scale))
+    return decimals.fitted(value, wanted)
 
 
 def _string_to_bigint(strings: Datum) -> Datum:
@@ -107,6 +169,12 @@ def _string_to_boolean(strings: Datum) -> Datum:
     return null_where(pc.invert(known), true)
 
 
+_FROM_DECIMAL: dict[str, Callable[[Datum], Datum]] = {
+    "bigint": decimals.to_bigint,
+    "double": decimals.to_double,
+    "string": lambda datum: pc.cast(datum, pa.string()),
+    "boolean": lambda datum: pc.not_equal(datum, pa.scalar(Decimal(0), datum.type)),
+}
 _FROM_STRING = {
     "bigint": _string_to_bigint,
     "double": _string_to_double,

@@ -44,8 +44,16 @@ def case_rule(types: Sequence[pa.DataType]) -> Signature | None:
     conditions = [t for t, chosen in zip(types, is_value, strict=True) if not chosen]
     if values is None or any(kind_of(t) not in (Kind.BOOLEAN, Kind.NULL) for t in conditions):
         return None
-    wanted = tuple(values.result if chosen else pa.bool_() for chosen in is_value)
+    wanted = tuple(values.wanted[0] if chosen else pa.bool_() for chosen in is_value)
     return Signature(wanted, values.result)
+
+
+def nullif_rule(types: Sequence[pa.DataType]) -> Signature | None:
+    """Arguments that share a type, and a result of the first one's."""
+    found = one_type(types)
+    if found is None or kind_of(types[0]) is Kind.NULL:
+        return found
+    return found._replace(result=types[0])
 
 
 def nullif(a: Datum, b: Datum) -> Datum:
@@ -70,7 +78,7 @@ CONDITIONAL = (
     Function("case", (2, None), "booleans and values of one type", case_rule, case, spark_case),
     Function("if", (3, 3), "a boolean and two values of one type", case_rule, case, call("if")),
     Function("coalesce", (1, None), _ONE_TYPE, one_type, coalesce, call("coalesce"), True),
-    Function("nullif", (2, 2), _ONE_TYPE, one_type, nullif, call("nullif"), True),
+    Function("nullif", (2, 2), _ONE_TYPE, nullif_rule, nullif, call("nullif"), True),
     Function("greatest", (2, None), _ONE_TYPE, one_type, _extreme(greater), call("greatest"), True),
     Function(
         "least",

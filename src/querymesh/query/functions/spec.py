@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.query.decimal_types import as_decimal
 from querymesh.query.types import Kind, common_type, compute_type, kind_of
 
 Datum = Any
@@ -16,10 +17,15 @@ Datum = Any
 
 
 class Signature(NamedTuple):
-    """The types a call computes in; None leaves an argument as it is."""
+    """The types a call computes in; None leaves an argument as it is.
+
+    `result` is Spark's own type of the result, whose values come in its compute type: of an INT in
+    BIGINT. `rounds_to` names a cast of the result that Spark's arithmetic implies.
+    """
 
     wanted: tuple[pa.DataType | None, ...]
     result: pa.DataType
+    rounds_to: str | None = None
 
 
 Rule = Callable[[Sequence[pa.DataType]], Signature | None]
@@ -33,6 +39,7 @@ class Function:
     Spark SQL. `takes` completes the sentence "... takes ..." in an error. `aligns` lets a string
     literal beside a date or timestamp be read as one. A function with `check` has a literal
     pattern as its second argument: `check` rejects a bad one, `java` rewrites it for Spark.
+    `on_decimals` names the function that stands for it where its argument is a decimal.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Function:
     aligns: bool = False
     check: Callable[[str], None] | None = None
     java: Callable[[str], str] | None = None
+    on_decimals: str | None = None
 
 
 def comparable(types: Sequence[pa.DataType]) -> Signature | None:
@@ -55,7 +63,7 @@ def comparable(types: Sequence[pa.DataType]) -> Signature | None:
     if common is None or Kind.OTHER in kinds:
         return None
     wanted = tuple(
-        None if kind_of(t) is kind_of(common) and not pa.types.is_decimal(t) else common
+        None if kind_of(t) is kind_of(common) and not pa.types.is_decimal(common) else common
         for t in types
     )
     return Signature(wanted, pa.bool_())
@@ -67,17 +75,35 @@ def boolean(types: Sequence[pa.DataType]) -> Signature | None:
 
 
 def numeric(types: Sequence[pa.DataType]) -> Signature | None:
-    """BIGINT in, BIGINT out, or DOUBLE if any argument is one."""
+    """Integers in, the widest of them out, or DOUBLE if any argument is one."""
     common = common_type(types)
     if common is None or kind_of(common) not in (Kind.INTEGER, Kind.FLOAT, Kind.NULL):
         return None
     common = pa.int64() if pa.types.is_null(common) else common
-    return Signature((common,) * len(types), common)
+    return Signature((common,) * len(types), _widest(types, common))
+
+
+def arithmetic(exact: Callable[..., pa.DataType], otherwise: Rule = numeric) -> Rule:
+    """The rule of an operator whose result on decimals is of the type that `exact` tells."""
+
+    def rule(types: Sequence[pa.DataType]) -> Signature | None:
+        kinds = {kind_of(dtype) for dtype in types} - {Kind.NULL}
+        if Kind.DECIMAL not in kinds or not kinds <= {Kind.INTEGER, Kind.DECIMAL}:
+            found = otherwise(types)
+            if found is None or found.result != pa.float32():
+                return found
+            return found._replace(rounds_to="float")
+        known = [as_decimal(t) for t in types if kind_of(t) is not Kind.NULL]
+        decimals = [known[0] if kind_of(t) is Kind.NULL else as_decimal(t) for t in types]
+        return Signature(tuple(decimals), exact(*decimals))
+
+    return rule
 
 
 def double(types: Sequence[pa.DataType]) -> Signature | None:
     """Numbers in, DOUBLE out."""
-    return _all_of(types, {Kind.INTEGER, Kind.FLOAT}, pa.float64(), pa.float64())
+    kinds = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
+    return _all_of(types, kinds, pa.float64(), pa.float64())
 
 
 def integer(types: Sequence[pa.DataType]) -> Signature | None:
@@ -95,7 +121,20 @@ def one_type(types: Sequence[pa.DataType]) -> Signature | None:
     common = common_type(types)
     if common is None or kind_of(common) is Kind.OTHER:
         return None
-    return Signature((common,) * len(types), common)
+    return Signature((common,) * len(types), _widest(types, common))
+
+
+def _widest(types: Sequence[pa.DataType], common: pa.DataType) -> pa.DataType:
+    """Spark's type of a result that computes in `common`: no wider than its arguments."""
+    given = [dtype for dtype in types if kind_of(dtype) is not Kind.NULL]
+    if not given or any(kind_of(dtype) is not kind_of(common) for dtype in given):
+        return common
+    if common == pa.int64():
+        widths = (d.value_type if pa.types.is_dictionary(d) else d for d in given)
+        return max(widths, key=lambda dtype: int(dtype.bit_width))
+    if common == pa.float64() and all(dtype == pa.float32() for dtype in given):
+        return pa.float32()
+    return common
 
 
 def anything(types: Sequence[pa.DataType]) -> Signature | None:
@@ -134,9 +173,6 @@ def in_compute_type(datum: Datum) -> Datum:
         return datum
     if pa.types.is_dictionary(dtype):
         return in_compute_type(pc.cast(datum, dtype.value_type))
-    if pa.types.is_decimal(dtype):
-        # Arrow's own decimal-to-double is not correctly rounded; through text it is, as Java's is.
-        return pc.cast(pc.cast(datum, pa.string()), pa.float64())
     if pa.types.is_uint64(dtype):
         return pc.cast(null_where(pc.greater(datum, pa.scalar(2**63 - 1, dtype)), datum), wanted)
     return pc.cast(datum, wanted, safe=False)

@@ -175,7 +175,7 @@ TEXT = (
         "length",
         (1, 1),
         _STRING,
-        text(pa.int64()),
+        text(pa.int32()),
         _length,
         template("CAST(length({0}) AS BIGINT)"),
     ),

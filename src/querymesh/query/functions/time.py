@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querymesh.errors import UnsupportedError
 from querymesh.query.functions.spec import Datum, Function, Rule, Signature, template
-from querymesh.query.types import Kind, compute_type, kind_of
+from querymesh.query.types import LITERAL_ZONE, Kind, compute_type, kind_of
 
 
 def _part(kernel: Callable[[Datum], Datum]) -> Callable[[Datum], Datum]:
@@ -26,8 +27,13 @@ def _reads(kinds: set[Kind]) -> Rule:
     def rule(types: Sequence[pa.DataType]) -> Signature | None:
         (given,) = types
         if kind_of(given) is Kind.NULL:
-            return Signature((None,), pa.int64())
-        return Signature((compute_type(given),), pa.int64()) if kind_of(given) in kinds else None
+            return Signature((None,), pa.int32())
+        if pa.types.is_timestamp(given) and given.tz == LITERAL_ZONE:
+            raise UnsupportedError(
+                "the parts of a literal with a time zone depend on the zone of the session, which "
+                "is not known here: leave its zone out"
+            )
+        return Signature((compute_type(given),), pa.int32()) if kind_of(given) in kinds else None
 
     return rule
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError, did_you_mean
 from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, UserCall, parts_of
+from querymesh.query.decimal_types import MOST_DIGITS, literal_digits
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, SessionZone, UserCall, parts_of
 from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
 from querymesh.query.functions.like import with_backslash
 from querymesh.query.parse.syntax import MARK, as_written
@@ -41,11 +44,18 @@ _FLATTENED = {"and", "or", "concat"}
 _CAST_TO = {
     "BIGINT": "bigint",
     "INT": "int",
+    "SMALLINT": "smallint",
+    "TINYINT": "tinyint",
     "DOUBLE": "double",
+    "FLOAT": "float",
     "TEXT": "string",
     "VARCHAR": "string",
     "BOOLEAN": "boolean",
     "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _READ_ARGS = {
     *("this", "expression", "expressions", "negate", "low", "high", "ifs", "default", "true"),
@@ -174,13 +184,15 @@ class Converter:
             # sqlglot reads 5L and 2.5D as casts of numbers; TRUE is an int in Python, not in SQL.
             case Literal(int() as value) if target == "BIGINT" and not isinstance(value, bool):
                 return operand
-            case Literal(int() | float() as value) if target == "DOUBLE" and not isinstance(
-                value, bool
+            case Literal(int() | Decimal() | float() as value) if (
+                target == "DOUBLE" and not isinstance(value, bool)
             ):
                 return Literal(float(value))
+        if target == "DECIMAL":
+            return Cast(operand, _decimal_name(node))
         if target not in _CAST_TO:
             raise UnsupportedError(
-                f"{as_written(node)}: cast to BIGINT, INT, DOUBLE, STRING, BOOLEAN or DATE instead"
+                f"{as_written(node)}: cast to a number, DECIMAL, STRING, BOOLEAN, DATE or TIMESTAMP"
             )
         return Cast(operand, _CAST_TO[target])
 
@@ -253,17 +265,39 @@ def negation(expr: Expr) -> Expr:
 def _number(text: str) -> Literal:
     if text.lstrip("-").isdigit():
         value = int(text)
-        if not -(2**63) <= value < 2**63:
-            raise QueryError(f"{text} is outside BIGINT; write {text}.0 for a DOUBLE")
-        return Literal(value)
-    return Literal(float(text))
+        if -(2**63) <= value < 2**63:
+            return Literal(value)
+    elif "e" in text.lower():
+        double = float(text)
+        if math.isinf(double):
+            raise QueryError(f"{text} is beyond DOUBLE")
+        return Literal(double)
+    number = Decimal(text)
+    if literal_digits(number) > MOST_DIGITS:
+        raise QueryError(
+            f"{text} has more than the {MOST_DIGITS} digits of a DECIMAL; "
+            f"write {float(text)!r}D for a DOUBLE"
+        )
+    return Literal(number)
+
+
+def _decimal_name(node: exp.Cast) -> str:
+    """`decimal(p,s)`; (10, 0) where nothing is said, as in Spark."""
+    given = [int(str(parameter.this.this)) for parameter in node.to.expressions]
+    precision, scale = (*given, *(10, 0)[len(given) :])
+    if not 0 <= scale <= precision <= MOST_DIGITS or precision < 1:
+        raise QueryError(f"{as_written(node)}: a DECIMAL has 1 to {MOST_DIGITS} digits in all")
+    return f"decimal({precision},{scale})"
 
 
 def _moment(node: exp.Expr, text: str, target: str) -> Literal:
     try:
         if target == "DATE":
             return Literal(dt.date.fromisoformat(text.strip()))
-        return Literal(dt.datetime.fromisoformat(text.strip()))
+        moment = dt.datetime.fromisoformat(text.strip())
+        if target == "TIMESTAMPNTZ":
+            return Literal(moment.replace(tzinfo=None))
+        return Literal(moment if moment.tzinfo else moment.replace(tzinfo=SessionZone()))
     except ValueError:
         raise QueryError(
             f"{as_written(node)}: {text!r} is no {target}; "

@@ -10,7 +10,13 @@ import pyarrow as pa
 from querymesh.errors import PredicateError
 from querymesh.query.types import Kind, kind_of
 
-_WIDENS = {(Kind.INTEGER, Kind.FLOAT)}
+_WIDENS = {
+    (Kind.INTEGER, Kind.FLOAT),
+    (Kind.INTEGER, Kind.DECIMAL),
+    (Kind.DECIMAL, Kind.FLOAT),
+    (Kind.FLOAT, Kind.DECIMAL),
+}
+"""What a function may return where it promised another kind: numbers for numbers."""
 
 
 def as_array(name: str, result: Any, n: int, returns: pa.DataType, hint: str = "") -> pa.Array:

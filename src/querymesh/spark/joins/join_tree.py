@@ -51,7 +51,7 @@ from querymesh.query.render import quoted_name, spark_sql
 from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.durations import microseconds_of
 from querymesh.spark.joins.tree_shape import check_tree
-from querymesh.spark.schema import WATERMARK, output_struct
+from querymesh.spark.schema import WATERMARK, output_struct, zoneless_us
 
 _SPARK_TYPE = {Kind.INTEGER: "bigint", Kind.FLOAT: "double"}
 _SPARE_S = 0.001
@@ -140,7 +140,7 @@ class _JoinTree:
         prefix = self._prefix()
         time = self._name(Column(alias, self.join.times[alias]))
         is_plain = isinstance(bare.schema[time].dataType, TimestampNTZType)
-        us = _zoneless_us(quoted_name(time)) if is_plain else f"unix_micros({quoted_name(time)})"
+        us = zoneless_us(quoted_name(time)) if is_plain else f"unix_micros({quoted_name(time)})"
         event = F.timestamp_micros(F.expr(us)) if is_plain else _col(time)
         frame = bare.withColumns(
             {
@@ -313,12 +313,6 @@ def _forgets(one: _Node, other: _Node) -> SparkColumn:
     seconds = (F.col(node.named("event")).cast("double") for node in (one, other))
     first, second = seconds
     return first <= second + F.lit(length_s)
-
-
-def _zoneless_us(time: str) -> str:
-    """Microseconds of a reading of the clock, whatever the session's time zone is."""
-    apart = f"CAST({time} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS INTERVAL SECOND)"
-    return f"CAST(CAST({apart} AS DECIMAL(20, 6)) * 1000000 AS BIGINT)"
 
 
 def _residual(join: JoinQuery) -> tuple[Expr, ...]:
