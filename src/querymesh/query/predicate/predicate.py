@@ -69,7 +69,8 @@ class Predicate(Shown):
 
     def __repr__(self) -> str:
         returns = "" if self.returns == _BOOLEAN else f" gives {self.returns}"
-        rows = {True: "", False: ", row by row"}.get(self.vectorised, f", over {self.vectorised}")
+        forms = {True: "", False: ", row by row", "pandas": ", over pandas Series"}
+        rows = forms[self.vectorised]
         after = f", after {', '.join(self.after)}" if self.after else ""
         return f"<Predicate {self.name}({', '.join(self.columns)}){returns}{rows}{after}>"
 
