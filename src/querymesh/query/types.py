@@ -17,6 +17,7 @@ without raising is what comes out here, to the last digit:
 - Strings compare by their bytes.
 - A timestamp literal is read in the time zone of the column it is compared with. TIMESTAMP_NTZ is
   a reading of the clock: it compares with its own kind and with dates, not with a TIMESTAMP.
+- A regular expression finds what Java finds by it (`functions/java_regex.py`).
 - `exp`, `ln` and `power` may differ in the last bit between the JVM's and the C library's.
 
 Where that cannot be had, binding raises an `UnsupportedError`, and Catalyst alone evaluates it.

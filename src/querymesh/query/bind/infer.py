@@ -139,6 +139,8 @@ class _Typing:
             arg if wanted is None else _coerced(arg, dtype, wanted)
             for (arg, dtype), wanted in zip(pairs, signature.wanted, strict=True)
         )
+        if function.read is not None and isinstance(args[1], Literal):
+            args = (args[0], Literal(function.read(str(args[1].value))))
         made: Expr = Call(function.name, args)
         if signature.rounds_to is not None:
             made = Cast(made, signature.rounds_to, implicit=True)

@@ -30,6 +30,9 @@ _BITS = {"int": 32, "smallint": 16, "tinyint": 8}
 _PLAIN_SCALE = 6
 """With more digits after the point Spark out of ANSI mode writes small decimals as 1E-7."""
 
+_FLOAT_BITS = 16
+"""Wider integers Spark rounds to a FLOAT, or not, as its optimizer finds another cast around it."""
+
 _DOUBLE_DIGITS = 15
 """Spark cuts decimals to an INT by way of a DOUBLE, which has so many digits for certain."""
 
@@ -54,6 +57,9 @@ def can_cast(source: pa.DataType, target: str) -> bool:
     given = compute_type(source)
     if kind is Kind.DECIMAL and target in _BITS:
         return bool(given.scale == 0 or given.precision <= _DOUBLE_DIGITS)
+    if kind is Kind.INTEGER and target == "float":
+        plain = source.value_type if pa.types.is_dictionary(source) else source
+        return bool(plain.bit_width <= _FLOAT_BITS)
     if kind is Kind.DECIMAL and target == "string":
         return bool(given.scale <= _PLAIN_SCALE)
     # When a reading of the clock is, the session's zone says, which is not known here.

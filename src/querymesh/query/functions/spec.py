@@ -38,7 +38,8 @@ class Function:
     `arrow` gets at least one array; other arguments may be scalars. `spark` gets the arguments as
     Spark SQL. `takes` completes the sentence "... takes ..." in an error. `aligns` lets a string
     literal beside a date or timestamp be read as one. A function with `check` has a literal
-    pattern as its second argument: `check` rejects a bad one, `java` rewrites it for Spark.
+    pattern as its second argument: `check` rejects a bad one, `read` gives the one that means for
+    Arrow what the one as written means to Spark, and `java` rewrites that for Spark again.
     `on_decimals` names the function that stands for it where its argument is a decimal.
     """
 
@@ -51,6 +52,7 @@ class Function:
     aligns: bool = False
     check: Callable[[str], None] | None = None
     java: Callable[[str], str] | None = None
+    read: Callable[[str], str] | None = None
     on_decimals: str | None = None
 
 

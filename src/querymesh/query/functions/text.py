@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.query.functions import like, regex
+from querymesh.query.functions import java_regex, like, regex
 from querymesh.query.functions.spec import (
     Datum,
     Function,
@@ -170,6 +170,7 @@ TEXT = (
         template("({0} RLIKE {1})"),
         check=regex.check,
         java=regex.to_java,
+        read=java_regex.from_java,
     ),
     Function(
         "length",

@@ -188,6 +188,8 @@ class Converter:
                 target == "DOUBLE" and not isinstance(value, bool)
             ):
                 return Literal(float(value))
+            case Literal(int() as value) if target == "FLOAT" and not isinstance(value, bool):
+                return Cast(Literal(Decimal(value)), "float")
         if target == "DECIMAL":
             return Cast(operand, _decimal_name(node))
         if target not in _CAST_TO:
