@@ -274,3 +274,36 @@ def test_a_mesh_that_saves_within_its_error_is_in_doubt():
     assert all("could be chance" in each.mesh.why for each in doubtful)
     assert doubtful
     assert not train_judged(QUERY, three_classes(), OVERHEADS).in_doubt
+
+
+@pytest.mark.parametrize("judge", ["holdout", "cross-validation", "bootstrap"])
+@pytest.mark.parametrize("search", ["iterative-improvement", "simulated-annealing", "optimal"])
+def test_training_that_runs_out_of_time_keeps_the_best_it_has_and_says_so(search, judge):
+    training = Training(search=search, judge=judge, seconds=1e-9, training_tuples=10)
+    mesh = train_mesh(QUERY, three_classes(), OVERHEADS, training)
+    assert sorted(mesh.routes[0]) == [1, 2, 3]
+    assert "1 partition of" in mesh.found_by, "the start, and nothing beyond it"
+    assert mesh.found_by.endswith("seconds had passed")
+
+
+def test_fifty_operators_and_ten_thousand_categories_are_a_bounded_search():
+    rng = np.random.default_rng(0)
+    rows, operators = 600, 50
+    kind = rng.integers(0, 2, rows)
+    outcomes = (rng.random((rows, operators)) < 0.9).astype(float)
+    outcomes[:, 0], outcomes[:, 49] = kind, 1 - kind
+    names = [f"name-{number}" for number in rng.integers(0, 10_000, rows)]
+    few = [f"name-{number}" for number in rng.integers(0, 250, rows)]
+    sample = pa.table({"name": names, "few": few, "kind": pa.array(kind)})
+    profile = profile_of(outcomes, sample=sample)
+    mesh = train_mesh(QUERY, profile, OVERHEADS, Training(stop=Stop(partitions=40)))
+    assert attributes_of(mesh.tree) == {"kind"}
+    assert {route[0] for route in mesh.routes} == {1, 50}
+    assert [left.name for left in mesh.left_out] == ["name"]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "5", True])
+def test_a_time_limit_is_a_time_above_0_or_none(seconds):
+    with pytest.raises(QueryMeshError, match="seconds"):
+        Training(seconds=seconds)
+    assert Training(seconds=None).seconds is None

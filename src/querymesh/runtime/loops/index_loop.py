@@ -117,8 +117,8 @@ class IndexLoop(Explained, Loop):
 
     @property
     def problems(self) -> Sequence[str]:
-        """What of an earlier run could not be read."""
-        return self._problems
+        """What of an earlier run could not be read, and what could not be tuned."""
+        return [*self._problems, *self._tuning.problems]
 
     def receive(self, report: TaskReport) -> None:
         """Take in what a task did; returns at once."""

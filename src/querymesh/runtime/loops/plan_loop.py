@@ -156,7 +156,7 @@ class PlanLoop(Loop):
     @property
     def problems(self) -> Sequence[str]:
         """Why no plan could be made, batch by batch."""
-        return self._problems
+        return [*self._problems, *self._work.problems]
 
     def explain(self, html: str | os.PathLike[str] | None = None) -> str:
         """What the planner knows and chose; `html` is a file for all of it as a page, with the

@@ -90,8 +90,8 @@ class RouterLoop(Loop):
 
     @property
     def problems(self) -> Sequence[str]:
-        """What of an earlier run could not be read."""
-        return self._problems
+        """What of an earlier run could not be read, and what could not be handed on."""
+        return [*self._problems, *self._writing.problems]
 
     def explain(self) -> str:
         """What the routers of all shards know together."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from querymesh.arrays import Ints
 from querymesh.fabric.core.lookup_table import LookupTable
@@ -20,6 +21,27 @@ from querymesh.query.model import BoundQuery
 from querymesh.runtime.task.router_source import TaskStart
 from querymesh.runtime.task_report import ViewReport
 from querymesh.stats.profile import Profile
+
+MOST_CHARACTERS = 256
+"""A text travels to the driver cut to this length: no test is on a longer one."""
+
+
+def light(sample: pa.Table) -> pa.Table:
+    """Profiled rows as they travel to the driver, of a bounded size whatever the rows are: long
+    texts are cut, and values that no test can be about are left out."""
+    return pa.table([_light(column) for column in sample.columns], schema=sample.schema)
+
+
+def _light(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        longest = pc.max(pc.binary_length(column)).as_py() or 0
+        if longest <= MOST_CHARACTERS:
+            return column
+        return pc.utf8_slice_codeunits(column, 0, MOST_CHARACTERS)
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.nulls(len(column), kind)
+    return column
 
 
 class Profiling:
@@ -62,7 +84,7 @@ class Profiling:
             self._share = 0.0
             return
         if found.rows:
-            self.report.add_profile(found)
+            self.report.add_profile(replace(found, sample=light(found.sample)))
         self._count(evaluations)
         self.report.metrics.profile_seconds += perf_counter() - started
         self.report.metrics.profiled_rows += found.rows
