@@ -33,6 +33,15 @@ def test_each_alternative_costs():
     assert pattern_cost("(?:aa|bb)").us(100) == pytest.approx(two)
 
 
+def test_a_longer_text_is_found_faster():
+    three, five, ten = (pattern_cost("abcdefghij"[:letters]).us(100) for letters in (3, 5, 10))
+    assert three > five > ten
+    assert pattern_cost("abcdefgh[0-9]").us(100) == pattern_cost("abcdefgh").us(100)
+    assert pattern_cost(r"\.php\?").us(100) == pattern_cost("xphpx").us(100)
+    assert pattern_cost("abcd+").us(100) == pattern_cost("abc").us(100), "the last is not of it"
+    assert pattern_cost("(?i)abcdefgh").us(100) > three
+
+
 def test_an_anchored_pattern_does_not_grow_with_the_text():
     assert pattern_cost("^(a|b)").us(1_000) == 0
     assert pattern_cost(r"\Aabc").us(1_000) == 0

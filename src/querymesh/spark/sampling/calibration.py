@@ -1,8 +1,9 @@
 """The prices of Catalyst's expressions, measured: `python -m querymesh.spark.sampling.calibration`.
 
-It prints the table that `cost/catalyst_prices.py` ships. Each kind of node is timed in a condition
-on texts of three lengths; the line through them is its price a row and a byte, less what is known
-already of the other nodes in the condition.
+It prints the table that `cost/catalyst_prices.py` ships, and what patterns of the forms that
+`cost/regex_cost.py` tells apart cost, beside what that module says. Each kind of node is timed in a
+condition on texts of three lengths; the line through them is its price a row and a byte, less what
+is known already of the other nodes in the condition.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.cost.catalyst_cost import Price
+from querymesh.cost.regex_cost import pattern_cost
 from querymesh.spark.sampling.catalyst_costs import timed_us
 
 LENGTHS = (20, 80, 320)
 ROWS = 1_000
-BUDGET_S, TURNS = 60.0, 300
+BUDGET_S, PATTERNS_S, TURNS = 60.0, 10.0, 300
 """For all conditions at one length: long enough for Java's second compiler."""
 
 WORDS = ("index", "shop", "images", "user", "login", "search", "item", "cart", "blog", "admin")
@@ -180,6 +183,25 @@ def measured_prices(session: SparkSession) -> dict[str, Price]:
     return prices
 
 
+PATTERNS = (
+    "^/nowhere", "nowhere", "(?i)nowhere", "[?&](id|user)=[0-9]+", "[0-9]{6}", r"\d+zz",
+    "(select|union|insert|drop)", "%27|--|;", r"(\w+)@(\w+)", "^.*zz.*$", "a.*b.*zz", ".*zz",
+)  # fmt: skip
+"""One or two patterns of each form; none matches the texts."""
+
+
+def measured_patterns(session: SparkSession) -> dict[str, tuple[float, ...]]:
+    """What patterns cost on texts of each length, less the price of a pattern that is anchored."""
+    conditions = [F.col("s").rlike(pattern) for pattern in ("^nowhere", *PATTERNS)]
+    times = []
+    for length in LENGTHS:
+        found = timed_us(session, texts(length).select(["s"]), conditions, PATTERNS_S, TURNS)
+        if found is None:
+            raise RuntimeError("Spark did not evaluate the patterns of the calibration")
+        times.append(found[1:] - found[0])
+    return dict(zip(PATTERNS, map(tuple, np.array(times).T.tolist()), strict=True))
+
+
 def _line(us: np.ndarray, trial: Trial, known: Mapping[str, Price]) -> Price:
     """The line through the times at the three lengths, less the prices of the other kinds."""
     rest = [us_at - sum(known[kind].us(length) for kind in trial.others)
@@ -237,7 +259,12 @@ def main() -> None:
     """Print the table for `cost/catalyst_prices.py`."""
     from querymesh.spark.session import local_session
 
-    for kind, price in measured_prices(local_session()).items():
+    session = local_session()
+    for pattern, us in measured_patterns(session).items():
+        said = [pattern_cost(pattern).us(length) for length in LENGTHS]
+        pairs = [f"{a:8.3f} ({b:.3f})" for a, b in zip(us, said, strict=True)]
+        print(f"# {pattern:28}", *pairs)
+    for kind, price in measured_prices(session).items():
         print(f'    "{kind}": Price({price.row_us}, {price.byte_us}),')
 
 
