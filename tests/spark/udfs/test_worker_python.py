@@ -3,15 +3,15 @@
 import sys
 
 import pytest
-
-from querymesh.errors import SetupError
-from querymesh.report import doctor
 from querymesh.spark.udfs.worker_python import (
     check_executable,
     mismatch_in,
     python_version,
     told_of_worker_python,
 )
+
+from querymesh.errors import SetupError
+from querymesh.report import doctor
 
 SPARK_SAYS = """An exception was thrown from the Python worker. Traceback (most recent call last):
 pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has \
