@@ -17,7 +17,10 @@ def is_attack(payload):
 
 
 THINGS = {
-    "mesh": (meshes.three_kinds(), "<Mesh of 2 routes over 3 operators, learned from 2,000 sampled rows>"),
+    "mesh": (
+        meshes.three_kinds(),
+        "<Mesh of 2 routes over 3 operators, learned from 2,000 sampled rows>",
+    ),
     "untrained": (meshes.untrained(), "<Mesh of 1 route over 3 operators, not trained yet>"),
     "join": (
         JoinMesh(meshes.asked(), {"s": meshes.three_kinds(), "n": meshes.untrained()}),
