@@ -7,7 +7,7 @@ or "update"; "append" also works where a time window is grouped by and a waterma
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -34,12 +34,18 @@ _A_ROW = ComputedColumn("a0", "count(1)", "count(*)")
 """Groups without aggregates: Spark wants one, and leaves it out of the plan again."""
 
 
-def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None = None) -> DataFrame:
+def aggregated(
+    out: DataFrame,
+    aggregation: Aggregation,
+    watermark: str | None = None,
+    written: Mapping[str, str] | None = None,
+) -> DataFrame:
     """The asked columns, of the DataFrame that the query without its aggregates gave.
 
     `watermark` is how late a row of a stream may come ("10 seconds"). With it, the groups of a time
     window are finished, and their state is dropped, once time has gone on by so much. A watermark
-    that the time column carries already stands.
+    that the time column carries already stands. `written` tells errors what the columns of the
+    DataFrame are in the query's own words.
     """
     time, keys = aggregation.time, aggregation.keys
     zoneless = False
@@ -53,7 +59,7 @@ def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None =
     try:
         groups = _groups(out, keys, aggregation.aggregates)
     except AnalysisException as problem:
-        said = str(problem.getMessage()).splitlines()[0]
+        said = _in_words(str(problem.getMessage()).splitlines()[0], written or {})
         raise SchemaError(
             f"{_guilty(out, aggregation)}: Spark cannot compute it here: {said}"
         ) from problem
@@ -104,6 +110,11 @@ def _output(output: Output, types: Types) -> SparkColumn:
     if not isinstance(expr, Column):
         expr, _ = _checked(expr, types, output.name)
     return F.expr(spark_sql(expr)).alias(output.name)
+
+
+def _in_words(said: str, written: Mapping[str, str]) -> str:
+    """What Spark said, with the user's columns for those that only we know."""
+    return re.sub(r"`?\b(c\d+)\b`?", lambda found: written.get(found[1], found[0]), said)
 
 
 def _groups(

@@ -15,6 +15,7 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
+from querymesh.query.render import to_text
 from querymesh.spark.aggregate import aggregated
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared
@@ -149,6 +150,7 @@ def aggregate_result(out: DataFrame, query: Query, watermark_us: int | None) -> 
     if query.aggregate is None:
         return out
     watermark = None if watermark_us is None else f"{watermark_us} microseconds"
-    grouped = aggregated(out, query.aggregate, watermark=watermark)
+    written = {output.name: to_text(output.expr) for output in query.outputs}
+    grouped = aggregated(out, query.aggregate, watermark, written)
     remember(grouped, inspect(out))
     return grouped
