@@ -1,6 +1,7 @@
 """What notebooks show, and the one line of every `repr`."""
 
 import pytest
+from test_html import HOSTILE, Balance
 
 import filter_runs
 import meshes
@@ -8,7 +9,6 @@ import querymesh as qm
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import PlannedOrder
 from querymesh.optimize.placement.advice import Advice, Verdict
-from test_html import HOSTILE, Balance
 
 
 @qm.predicate(columns=["payload"], vectorised=False, after=["other"])
@@ -17,7 +17,10 @@ def is_attack(payload):
 
 
 THINGS = {
-    "mesh": (meshes.three_kinds(), "<Mesh of 2 routes over 3 operators, learned from 2,000 sampled rows>"),
+    "mesh": (
+        meshes.three_kinds(),
+        "<Mesh of 2 routes over 3 operators, learned from 2,000 sampled rows>",
+    ),
     "untrained": (meshes.untrained(), "<Mesh of 1 route over 3 operators, not trained yet>"),
     "join": (
         JoinMesh(meshes.asked(), {"s": meshes.three_kinds(), "n": meshes.untrained()}),

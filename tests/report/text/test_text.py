@@ -11,8 +11,8 @@ import filter_runs
 import meshes
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
-from querymesh.report.text.mesh_text import mesh_text
 from querymesh.report.text.advice_text import advice_text
+from querymesh.report.text.mesh_text import mesh_text
 from querymesh.report.text.run_text import metrics_text, run_text, switches_text
 from querymesh.runtime.run import Run
 
