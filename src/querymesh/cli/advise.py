@@ -7,6 +7,7 @@ from rich.text import Text
 import querymesh as qm
 from querymesh.cli import options
 from querymesh.cli.files import load_functions, read_file, reader_from
+from querymesh.cli.interrupt import started_session
 from querymesh.cli.results import out, write_json
 
 
@@ -21,7 +22,7 @@ def advise(
     """Say from a sample whether a filter would run faster, by how much, and by what."""
     reader = reader_from(format, option)
     called = load_functions(functions)
-    spark = qm.local_session(app_name="querymesh-advise")
+    spark = started_session("querymesh-advise")
     advice = qm.advise(read_file(spark, path, reader), *where, functions=called)
     out.print(Text(advice.explain()), soft_wrap=True)
     if json_file is not None:

@@ -10,18 +10,12 @@ from typing import Any
 
 import typer
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from querymesh.cli.interrupt import INTERRUPTED, err, stop_all
 from querymesh.errors import QueryMeshError
 from querymesh.spark.workers.worker_python import mismatch_in
-
-err = Console(stderr=True, highlight=False)
-
-INTERRUPTED = 130
-"""How shells know a command that Ctrl-C ended: 128 and the number of the signal."""
 
 
 class Commands(TyperGroup):
@@ -36,24 +30,10 @@ class Commands(TyperGroup):
         except PySparkException as problem:
             err.print(Text(_task_error(problem), style="red"), soft_wrap=True)
         except KeyboardInterrupt:
-            stop_streams()
+            stop_all()
             err.print("stopped by Ctrl-C", soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         raise typer.Exit(1)
-
-
-def stop_streams() -> None:
-    """Stop the streaming queries that still run; what they keep under a checkpoint stays."""
-    session = SparkSession.getActiveSession()
-    running = [] if session is None else session.streams.active
-    if running:
-        err.print(
-            "stopping; what was done is kept under the checkpoint, and the batch that runs now is "
-            "done again when the same command starts anew",
-            soft_wrap=True,
-        )
-    for query in running:
-        query.stop()
 
 
 def _task_error(problem: PySparkException) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-import querymesh as qm
+from querymesh.cli.interrupt import started_session
 from querymesh.cli.options import JsonFile
 from querymesh.cli.results import out, write_json
 
@@ -22,6 +22,6 @@ def demo(
     """Watch a stream of stocks learn its mesh, then compare it with one order and plain Spark."""
     from querymesh.demo.play import play
 
-    figures = play(qm.local_session(app_name="querymesh-demo"), seconds, report, out)
+    figures = play(started_session("querymesh-demo"), seconds, report, out)
     if json_file is not None:
         write_json(json_file, figures)

@@ -7,6 +7,7 @@ from rich.text import Text
 import querymesh as qm
 from querymesh.cli import options
 from querymesh.cli.files import read_files, read_query, reader_from, split_inputs, spread_over
+from querymesh.cli.interrupt import started_session
 from querymesh.cli.options import training_from
 from querymesh.cli.results import out
 
@@ -32,7 +33,7 @@ def explain(
     paths, reader = split_inputs(samples), reader_from(format, option)
     asked = read_query(query, functions, time)
     training = training_from(preset, search, start, tolerance, accuracy, seed)
-    spark = qm.local_session(app_name="querymesh-explain")
+    spark = started_session("querymesh-explain")
     data = read_files(spark, paths, reader)
     mesh = qm.train(asked, data, policy=qm.policies.Mesh(training=training))
     if isinstance(mesh, qm.JoinMesh) and shards is not None:

@@ -13,10 +13,11 @@ import typer
 
 from querymesh.cli.added import GROUP, add_commands
 from querymesh.cli.advise import advise
-from querymesh.cli.app import INTERRUPTED, empty_app
+from querymesh.cli.app import empty_app
 from querymesh.cli.demo import demo
 from querymesh.cli.doctor import doctor
 from querymesh.cli.explain import explain
+from querymesh.cli.interrupt import INTERRUPTED, quieten
 from querymesh.cli.run import run
 
 
@@ -34,8 +35,7 @@ def main() -> None:
     """Run the `querymesh` command."""
     # PySpark logs an analysis error as a page of JSON before it raises it; we print its message.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    # Py4J logs a call that Ctrl-C broke off with its traceback, before it is ours to tell.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    quieten()
     try:
         command_line(entry_points(group=GROUP))(prog_name="querymesh")
     except KeyboardInterrupt:

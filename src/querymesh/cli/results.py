@@ -10,11 +10,14 @@ from rich.console import Console
 from rich.text import Text
 
 import querymesh as qm
-from querymesh.cli.app import stop_streams
+from querymesh.cli.interrupt import asked_to_stop, stop_all
 from querymesh.report.live.join_progress import BatchLines
 from querymesh.report.text.run_text import did_text
 
 out = Console(highlight=False)
+
+LOOK_SECONDS = 0.3
+"""How often a stream that runs is looked at."""
 
 
 def write_result(
@@ -32,15 +35,14 @@ def write_result(
     started = writer.start(str(output))
     done = qm.inspect(result)
     shown = BatchLines(done) if done.cube is not None else None
-    try:
-        while started.isActive:
-            started.awaitTermination(1)
+    with asked_to_stop() as stop:
+        while started.isActive and not stop.wait(LOOK_SECONDS):
             if shown is not None:
                 _print_lines(shown.new(started.recentProgress))
-    except KeyboardInterrupt:
-        stop_streams()
+    if stop.is_set():
+        stop_all()
         print_run(result, output)
-        raise
+        raise KeyboardInterrupt
     if (problem := started.exception()) is not None:
         raise problem
     if shown is not None:

@@ -17,6 +17,7 @@ from querymesh.cli.files import (
     stream_names,
     write_format,
 )
+from querymesh.cli.interrupt import started_session
 from querymesh.cli.options import Engine, OnError, policy_from, training_from
 from querymesh.cli.results import print_run, write_page, write_result
 from querymesh.policies.policy import CommandLine
@@ -77,7 +78,7 @@ def run(
     own = {"goal": goal, "weights": weights}
     said = {name: text for name, text in own.items() if text is not None}
     chosen = policy_from(policy, CommandLine(training, adapt, said))
-    spark = qm.local_session(app_name="querymesh-run")
+    spark = started_session("querymesh-run")
     data = read_files(spark, paths, reader)
     if stream:
         streaming = stream_names(asked, data)

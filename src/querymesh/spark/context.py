@@ -58,6 +58,23 @@ def counter(session: SparkSession) -> Accumulator[int]:
     return session.sparkContext.accumulator(0)
 
 
+def running_session() -> SparkSession | None:
+    """The session of this process; None if there is none, or none any more.
+
+    The active session is that of a thread of the JVM, and a call that was broken off leaves its
+    thread behind.
+    """
+    session = SparkSession._instantiatedSession
+    if session is None or SparkContext._active_spark_context is None:
+        return None
+    return session
+
+
+def cancel_all_jobs(session: SparkSession) -> None:
+    """End all that runs in the session."""
+    session.sparkContext.cancelAllJobs()
+
+
 def set_log_level(session: SparkSession, level: str) -> None:
     """How much Spark itself says."""
     session.sparkContext.setLogLevel(level)
