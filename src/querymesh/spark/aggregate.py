@@ -10,20 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from querymesh.errors import QueryMeshError, SchemaError
+from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query.aggregate import Aggregation, ComputedColumn
 from querymesh.query.bind.infer import typed
-from querymesh.query.expr import Column, Expr
+from querymesh.query.expr import Column, Expr, SparkText
 from querymesh.query.model import Output
 from querymesh.query.render import spark_sql
 from querymesh.query.types import Kind, kind_of, sql_name
+from querymesh.spark.context import analysed
 from querymesh.spark.schema import WATERMARK
 
 Types: TypeAlias = Callable[[Column], pa.DataType]
@@ -52,20 +53,43 @@ def aggregated(out: DataFrame, aggregation: Aggregation, watermark: str | None =
         ) from problem
     types = _types_of(groups)
     if aggregation.having is not None:
-        written = f"HAVING {aggregation.having_text}"
-        condition, dtype = _checked(aggregation.having, types, written)
-        if kind_of(dtype) not in (Kind.BOOLEAN, Kind.NULL):
-            raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
-        groups = groups.filter(F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)"))
-    return groups.select(*(_output(each, types) for each in aggregation.outputs))
+        groups = groups.filter(_having(groups, aggregation, types))
+    return groups.select(*(_output(groups, each, types) for each in aggregation.outputs))
 
 
-def _output(output: Output, types: Types) -> SparkColumn:
+def _having(groups: DataFrame, aggregation: Aggregation, types: Types) -> SparkColumn:
+    written = f"HAVING {aggregation.having_text}"
+    assert aggregation.having is not None
+    if isinstance(aggregation.having, SparkText):
+        return _by_spark(groups, aggregation.having, written)
+    condition, dtype = _checked(aggregation.having, types, written)
+    if kind_of(dtype) not in (Kind.BOOLEAN, Kind.NULL):
+        raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
+    return F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)")
+
+
+def _output(groups: DataFrame, output: Output, types: Types) -> SparkColumn:
     expr = output.expr
+    if isinstance(expr, SparkText):
+        return _by_spark(groups, expr, output.name).alias(output.name)
     # A bare column may be of any type that Spark has; only what computes needs one of ours.
     if not isinstance(expr, Column):
         expr, _ = _checked(expr, types, output.name)
     return F.expr(spark_sql(expr)).alias(output.name)
+
+
+def _by_spark(groups: DataFrame, text: SparkText, where: str) -> SparkColumn:
+    """What only Spark understands of keys and aggregates; our error where it does not either."""
+    made = F.expr(spark_sql(text))
+    try:
+        (found,) = analysed(groups, [made])
+    except (AnalysisException, ParseException, UnsupportedError):
+        raise type(text.problem)(f"{where}: {text.problem}") from None
+    if not found.deterministic:
+        raise UnsupportedError(
+            f"{where} is not deterministic: make it a column of the DataFrame that comes out"
+        )
+    return made
 
 
 def _groups(

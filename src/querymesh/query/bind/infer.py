@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from querymesh.errors import SchemaError, UnsupportedError
 from querymesh.query.evaluate import literal
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, UserCall
+from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, SparkText, UserCall
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import can_cast
 from querymesh.query.predicate.predicate import Predicate
@@ -37,6 +37,8 @@ def typed(
             return expr, column_type(expr)
         case Opaque():
             return expr, expr.type
+        case SparkText():
+            raise expr.problem
         case Literal(value):
             return expr, literal(value).type
         case Cast(operand, target):
