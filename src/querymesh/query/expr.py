@@ -88,8 +88,8 @@ class SparkText:
     """SQL that our own reader does not understand: Spark is asked once the inputs are known.
 
     `sql` is as it was written, but for `parts`, which stand in it by the names that `part_name`
-    gives them: calls of Python functions, aggregates. `problem` is why our reader gave up: the query's
-    error where there is no Spark to ask, or where Spark does not understand it either.
+    gives them: calls of Python functions, aggregates. `problem` is why our reader gave up: it is
+    raised where there is no Spark to ask, or where Spark does not understand it either.
     """
 
     sql: str

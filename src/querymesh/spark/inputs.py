@@ -82,7 +82,7 @@ def bind_inputs(query: Query, given: Data | Inputs) -> BoundInputs:
 
 
 def bind_shared(queries: Sequence[Query], given: Data | Inputs) -> SharedInputs:
-    """Queries over one source bound together; what we do not understand of them is Spark's to do."""
+    """Queries over one source bound together; what we do not understand is Spark's to do."""
     if not queries:
         raise QueryMeshError("there is no query to run: give at least one")
     for query in queries:

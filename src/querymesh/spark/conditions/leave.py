@@ -1,4 +1,4 @@
-"""A query with texts that only Spark understands, to one that we can route and what Spark does of it.
+"""A query with texts that only Spark understands, to one that we route and what Spark does of it.
 
 Over one relation such a condition stays an operator, which Catalyst evaluates wherever that is best
 (`Opaque`). Beside look-ups and in window joins it goes where it needs least:
@@ -80,7 +80,7 @@ class LeftQuery:
 def leave_to_spark(
     query: Query, data: Mapping[str, Data], session: SparkSession, *, shared: str | None = None
 ) -> LeftQuery | None:
-    """The query as it runs with Spark's help; None where there is nothing that Spark could help with.
+    """The query as it runs with Spark's help; None where there is nothing to help with.
 
     `data` are the inputs by alias. A query that shares its pass with others, of which `shared` is a
     name, has no input to itself: its conditions are columns there, and not filters.
@@ -187,7 +187,7 @@ class _Leaving:
         return rewritten(expr, self._nested)
 
     def _nested(self, expr: Expr) -> Expr | None:
-        """`payload.size` looks like a column of a relation, until it is known that there is none."""
+        """`payload.size` looks like a column of a relation, until it is known that none is so."""
         if isinstance(expr, SparkText):
             parts = (
                 part if isinstance(part, Column) else rewritten(part, self._nested)
@@ -298,7 +298,7 @@ class _Surrounded:
         return LeftQuery(query, data, CatalystColumns(), around)
 
     def _blanks(self, alias: str) -> dict[str, DataType]:
-        """What Spark computes for the same relation under other aliases: a relation's schema is one.
+        """What Spark computes for the same relation under other aliases: its schema is one.
 
         Queries that share a pass have one input for all aliases.
         """
@@ -323,15 +323,12 @@ class _Surrounded:
     def _condition(self, text: SparkText) -> None:
         found = self._understood(text)
         check_condition(found)
-        self.names.append(found.shown)
-        relations = found.relations
-        if found.parts or not relations:
-            self.later.append(found)
-        elif len(relations) == 1:
-            self._of_one(min(relations), found)
+        if len(found.relations) == 1 and not found.parts:
+            self._of_one(min(found.relations), found)
         elif (comparison := self._comparison(found)) is not None:
             self.kept.append(comparison)
         else:
+            self.names.append(found.shown)
             self.later.append(found)
 
     def _of_one(self, alias: str, found: Understood) -> None:
@@ -341,13 +338,14 @@ class _Surrounded:
         if counts or self.shared is not None:
             self.kept.append(self._column(alias, found))
         else:
+            self.names.append(found.shown)
             self.filters[alias].append(self._guarded(alias, found))
         self.guards[alias].append(found)
 
     def _comparison(self, found: Understood) -> Expr | None:
         """A comparison of two relations, of which each computes its own side."""
         operator = _COMPARISONS.get(found.found.tree.kind)
-        if operator is None:
+        if operator is None or found.parts:
             return None
         sides = [found.child(0), found.child(1)]
         reads = [side.relations for side in sides]
