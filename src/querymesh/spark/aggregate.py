@@ -17,12 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
+from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query.aggregate import Aggregation, ComputedColumn
 from querymesh.query.bind.infer import typed
 from querymesh.query.expr import Column, Expr, SparkText
 from querymesh.query.model import Output
-from querymesh.query.render import spark_sql
+from querymesh.query.render import spark_sql, to_text
 from querymesh.query.types import Kind, kind_of, sql_name
 from querymesh.spark.context import analysed
 from querymesh.spark.schema import WATERMARK
@@ -83,7 +83,11 @@ def _by_spark(groups: DataFrame, text: SparkText, where: str) -> SparkColumn:
     made = F.expr(spark_sql(text))
     try:
         (found,) = analysed(groups, [made])
-    except (AnalysisException, ParseException, UnsupportedError):
+    except (AnalysisException, ParseException, UnsupportedError) as refused:
+        if "UNRESOLVED_COLUMN" in str(refused):
+            raise QueryError(
+                f"{where}: all that it reads must be grouped by or aggregated: {to_text(text)}"
+            ) from None
         raise type(text.problem)(f"{where}: {text.problem}") from None
     if not found.deterministic:
         raise UnsupportedError(

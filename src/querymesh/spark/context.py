@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.errors import IllegalArgumentException
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
@@ -264,7 +264,7 @@ def is_java_pattern(session: SparkSession, pattern: str) -> bool:
     """Whether Java, and so Spark, takes the text for a regular expression."""
     try:
         java(session).java.util.regex.Pattern.compile(pattern)
-    except Py4JJavaError:
+    except IllegalArgumentException:
         return False
     return True
 

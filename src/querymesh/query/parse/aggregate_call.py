@@ -81,12 +81,9 @@ class GroupConverter(Converter):
         if isinstance(node, exp.Filter) and self._is_own_call(node.this) and within is None:
             yield node, self._filtered(node)[0]
         elif self.in_groups and isinstance(node, exp.Column) and _is_plain(node):
-            names = [part for part in (node.args.get("table"), node.this) if part is not None]
             assert self.source is not None
-            yield (
-                node,
-                self.source.between(int(names[0].meta["start"]), int(names[-1].meta["start"])),
-            )
+            first, last = (int(part.meta["start"]) for part in (node.parts[0], node.parts[-1]))
+            yield node, self.source.between(first, last)
         else:
             yield from super().understood(node, within)
 
@@ -133,13 +130,13 @@ _UNITS_FIRST = {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", 
 
 
 def _is_plain(node: exp.Column) -> bool:
-    """Whether it is the name of a column, with its relation or without."""
+    """Whether it is the name of a column or of a field within one."""
     parent = node.parent
     if isinstance(parent, exp.Anonymous) and len(parent.expressions) == 3:
         name = str(parent.this).removeprefix(MARK).lower()
         if name in _UNITS_FIRST and parent.expressions[0] is node:
             return False
-    return not node.args.get("db") and isinstance(node.this, exp.Identifier)
+    return isinstance(node.this, exp.Identifier)
 
 
 def _is_star(node: exp.Expr) -> bool:

@@ -96,7 +96,11 @@ class Converter:
         """The text of what is not understood; the problem itself where Spark cannot help."""
         if self.source is None or span is None or node.find(*_NOT_OF_A_ROW):
             raise problem
-        known = [(self.convert(part), cut) for part, cut in self.understood(node)]
+        known = [
+            (self._part(each, cut), cut)
+            for each, cut in self.understood(node)
+            if each is not node or not isinstance(node, exp.Column)
+        ]
         known.sort(key=lambda each: each[1].first)
         text = self.source.text(span, [cut for _, cut in known])
         return SparkText(text, tuple(part for part, _ in known), problem)
@@ -116,6 +120,14 @@ class Converter:
         around = node if isinstance(node, exp.Lambda) else within
         for child in node.iter_expressions():
             yield from self.understood(child, around)
+
+    def _part(self, node: exp.Expr, span: Span) -> Expr:
+        try:
+            return self.convert(node)
+        except QueryMeshError as problem:
+            if self.source is None or not isinstance(node, exp.Column):
+                raise
+            return SparkText(self.source.text(span), (), problem)
 
     def _is_own_call(self, node: exp.Expr) -> bool:
         if not isinstance(node, exp.Anonymous):

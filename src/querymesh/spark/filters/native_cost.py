@@ -40,7 +40,8 @@ def native_costs_us(
     for number, operator in enumerate(bound.operators):
         assert isinstance(operator, Filter)
         sums += [(rows, native_sql(operator.expr)) for rows in _by_outcome(profile, number)]
-    frames = [_summed(spark, table, condition) for table, condition in sums]
+    alias = bound.source.alias
+    frames = [_summed(spark, table, condition, alias) for table, condition in sums]
     rounds = np.array([[_seconds(frame) for frame in frames] for _ in range(1 + ROUNDS)])
     shortest_us = 1e6 * rounds[1:].min(axis=0) / SUMMED_ROWS
     costs = np.maximum(shortest_us[1:] - shortest_us[0], LEAST_COST_US)
@@ -55,10 +56,10 @@ def _by_outcome(profile: Profile, number: int) -> tuple[pa.Table, pa.Table]:
     return profile.sample.filter(pa.array(~passed)), profile.sample.filter(pa.array(passed))
 
 
-def _summed(spark: SparkSession, sample: pa.Table, condition: str) -> DataFrame:
+def _summed(spark: SparkSession, sample: pa.Table, condition: str, alias: str) -> DataFrame:
     copies = -(-SUMMED_ROWS // sample.num_rows)
     repeated = spark.range(copies, numPartitions=1).withColumnRenamed("id", _COPY)
-    frame = spark.createDataFrame(sample).crossJoin(repeated).limit(SUMMED_ROWS)
+    frame = spark.createDataFrame(sample).alias(alias).crossJoin(repeated).limit(SUMMED_ROWS)
     return frame.agg(F.sum(F.expr(f"CASE WHEN {condition} THEN 1 ELSE `{_COPY}` END")))
 
 
