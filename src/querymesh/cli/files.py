@@ -104,7 +104,7 @@ def read_query(path: Path, functions: str | None, time: str | None) -> Query:
 
 def stream_names(asked: Query, data: Mapping[str, DataFrame]) -> set[str]:
     """The relations that are streams, in lower case: those of a join, or the one source."""
-    bound, _ = bind_inputs(asked, data)
+    bound = bind_inputs(asked, data).bound
     if isinstance(bound, JoinQuery):
         return {stream.name.lower() for stream in bound.streams}
     return {bound.source.name.lower()}
@@ -112,7 +112,7 @@ def stream_names(asked: Query, data: Mapping[str, DataFrame]) -> set[str]:
 
 def spread_over(mesh: JoinMesh, data: Mapping[str, DataFrame], shards: int) -> JoinMesh:
     """The mesh of a join as it will run on so many shards."""
-    bound, _ = bind_inputs(mesh.query, data)
+    bound = bind_inputs(mesh.query.asked or mesh.query, data).bound
     assert isinstance(bound, JoinQuery)
     count = shard_count(bound, shards, shards)
     return replace(mesh, cube=join_cube(bound, count, mesh.rates))

@@ -71,13 +71,14 @@ def load_text(path: str | os.PathLike[str]) -> str:
 
 def mesh_to_json(mesh: Mesh) -> str:
     """The mesh as JSON text."""
+    asked = mesh.query.asked or mesh.query
     content = {
         "format": FORMAT,
         "version": VERSION,
         "kind": _kind(mesh),
-        "sql": mesh.query.sql,
-        "time": mesh.query.time,
-        "functions": sorted(mesh.query.functions),
+        "sql": asked.sql,
+        "time": asked.time,
+        "functions": sorted(asked.functions),
         "operators": [
             {
                 "name": op.name,

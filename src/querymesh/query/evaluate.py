@@ -10,7 +10,17 @@ from functools import lru_cache
 import pyarrow as pa
 
 from querymesh.query.decimal_types import literal_type
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, Scalar, UserCall
+from querymesh.query.expr import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    Opaque,
+    Scalar,
+    SparkText,
+    UserCall,
+)
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import cast
 from querymesh.query.functions.spec import Datum, in_compute_type, spread
@@ -57,6 +67,8 @@ class _Evaluation:
                 return spread(self.column(expr), self.n)
             case Opaque():
                 return spread(self.column(expr.computed), self.n)
+            case SparkText():
+                raise expr.problem
             case Literal(value):
                 return literal(value)
             case Cast(operand, target):

@@ -2,17 +2,20 @@
 
 One tree, two readings that must agree: `evaluate.py` computes it on Arrow arrays inside the fabric,
 `render.py` writes it as Spark SQL for Catalyst. Both go through the one table in `functions/`. What
-has no Arrow reading is `Opaque`: Catalyst evaluates it, and nobody else.
+has no Arrow reading is `Opaque`: Catalyst evaluates it, and nobody else. Before Catalyst has
+seen it, it is `SparkText`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import pyarrow as pa
+
+from querymesh.errors import QueryMeshError
 
 
 class SessionZone(dt.tzinfo):
@@ -101,7 +104,37 @@ class Opaque:
         return Column(relation, self.key)
 
 
-Expr = Column | Literal | Call | Cast | UserCall | Opaque
+@dataclass(frozen=True, slots=True)
+class SparkText:
+    """SQL that our own reader does not understand: Spark is asked once the inputs are known.
+
+    `sql` is as it was written, but for `parts`, which stand in it by the names that `part_name`
+    gives them: calls of Python functions, aggregates. `problem` is why our reader gave up: it is
+    raised where there is no Spark to ask, or where Spark does not understand it either.
+    """
+
+    sql: str
+    parts: tuple[Expr, ...]
+    problem: QueryMeshError = field(compare=False, repr=False)
+
+    def filled(self, written: Sequence[str]) -> str:
+        """The text with its parts written in this way.
+
+        >>> SparkText(f"hex({part_name(0)})", (Literal(1),), QueryMeshError()).filled(["1L"])
+        'hex(1L)'
+        """
+        text = self.sql
+        for number, part in enumerate(written):
+            text = text.replace(part_name(number), part)
+        return text
+
+
+def part_name(number: int) -> str:
+    """The name that a part of a `SparkText` has within it."""
+    return f"__querymesh_part_{number}__"
+
+
+Expr = Column | Literal | Call | Cast | UserCall | Opaque | SparkText
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -113,6 +146,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (operand,)
         case Opaque(_, columns):
             return columns
+        case SparkText(_, parts):
+            return parts
         case _:
             return ()
 
@@ -139,6 +174,8 @@ def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         case Opaque():
             read = tuple(rewritten(column, change) for column in expr.columns)
             return replace(expr, columns=tuple(c for c in read if isinstance(c, Column)))
+        case SparkText():
+            return replace(expr, parts=tuple(rewritten(part, change) for part in expr.parts))
         case Column() | Literal():
             return expr
 
@@ -151,6 +188,14 @@ def columns_of(expr: Expr) -> frozenset[Column]:
 def opaque_parts_of(expr: Expr) -> tuple[Opaque, ...]:
     """The parts of the expression that only Catalyst evaluates, each once."""
     return tuple(dict.fromkeys(node for node in walk(expr) if isinstance(node, Opaque)))
+
+
+def spark_texts_of(expr: Expr) -> tuple[SparkText, ...]:
+    """The outermost parts of the expression that Spark has yet to be asked about, each once."""
+    if isinstance(expr, SparkText):
+        return (expr,)
+    found = [text for child in children(expr) for text in spark_texts_of(child)]
+    return tuple(dict.fromkeys(found))
 
 
 def arrow_columns_of(expr: Expr) -> frozenset[Column]:

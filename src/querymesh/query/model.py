@@ -35,10 +35,11 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the result."""
+    """One column of the result; `text` is how the query has it, where that is known."""
 
     name: str
     expr: Expr
+    text: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +51,8 @@ class Query(Shown):
     the (alias, column) pairs of JOIN ... USING that `*` and unqualified names do not see again.
     `aggregate` is what Spark makes of the outputs, where the SQL has aggregates or GROUP BY.
     `guarded` are the places of conjuncts that may raise: on every route they come after all that
-    was written before them.
+    was written before them. `texts` are how the conjuncts were written, if they were. `asked` is
+    the query as the user gave it, where this is what remains of it once Spark has its part.
     """
 
     sql: str
@@ -62,6 +64,8 @@ class Query(Shown):
     using: frozenset[tuple[str, str]] = frozenset()
     aggregate: Aggregation | None = None
     guarded: frozenset[int] = frozenset()
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    asked: Query | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         conditions = counted(len(self.conjuncts), "condition")

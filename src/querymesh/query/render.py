@@ -9,7 +9,17 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from querymesh.errors import UnsupportedError
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, Opaque, Scalar, UserCall
+from querymesh.query.expr import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    Opaque,
+    Scalar,
+    SparkText,
+    UserCall,
+)
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.functions.cast import spark_cast
 
@@ -39,6 +49,8 @@ def spark_sql(expr: Expr, column: Callable[[Column], str] = spark_column) -> str
             return column(expr)
         case Opaque(sql):
             return f"({sql})"
+        case SparkText(_, parts):
+            return f"({expr.filled([spark_sql(part, column) for part in parts])})"
         case Literal(value):
             return spark_literal(value)
         case Cast(operand, target, implicit):
@@ -116,6 +128,8 @@ def _text(expr: Expr, qualified: bool) -> tuple[str, int]:
             return shown, _ATOM
         case Opaque(sql):
             return sql, 0
+        case SparkText(_, parts):
+            return expr.filled([_text(part, qualified)[0] for part in parts]), 0
         case Literal(value):
             return _literal_text(value), _ATOM
         case Cast(operand, target, implicit):

@@ -12,20 +12,21 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampNTZType
 
-from querymesh.errors import QueryMeshError, SchemaError
+from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query.aggregate import Aggregation, ComputedColumn
 from querymesh.query.bind.infer import typed
-from querymesh.query.expr import Column, Expr
+from querymesh.query.expr import Column, Expr, SparkText
 from querymesh.query.model import Output
-from querymesh.query.render import quoted_name, spark_sql
+from querymesh.query.render import quoted_name, spark_sql, to_text
 from querymesh.query.types import Kind, kind_of, sql_name
+from querymesh.spark.context import analysed
 from querymesh.spark.schema import WATERMARK, zoneless_reading, zoneless_us
 
 Types: TypeAlias = Callable[[Column], pa.DataType]
@@ -67,12 +68,8 @@ def aggregated(
         groups = _read_off(groups, [k.name for k in keys if quoted_name(_EVENT) in k.sql])
     types = _types_of(groups)
     if aggregation.having is not None:
-        written = f"HAVING {aggregation.having_text}"
-        condition, dtype = _checked(aggregation.having, types, written)
-        if kind_of(dtype) not in (Kind.BOOLEAN, Kind.NULL):
-            raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
-        groups = groups.filter(F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)"))
-    return groups.select(*(_output(each, types) for each in aggregation.outputs))
+        groups = groups.filter(_having(groups, aggregation, types))
+    return groups.select(*(_output(groups, each, types) for each in aggregation.outputs))
 
 
 _EVENT = "event"
@@ -104,8 +101,21 @@ def _read_off(groups: DataFrame, windows: Sequence[str]) -> DataFrame:
     return groups
 
 
-def _output(output: Output, types: Types) -> SparkColumn:
+def _having(groups: DataFrame, aggregation: Aggregation, types: Types) -> SparkColumn:
+    written = f"HAVING {aggregation.having_text}"
+    assert aggregation.having is not None
+    if isinstance(aggregation.having, SparkText):
+        return _by_spark(groups, aggregation.having, written)
+    condition, dtype = _checked(aggregation.having, types, written)
+    if kind_of(dtype) not in (Kind.BOOLEAN, Kind.NULL):
+        raise SchemaError(f"{written} is {sql_name(dtype)}, not a condition; compare it")
+    return F.expr(f"CAST({spark_sql(condition)} AS BOOLEAN)")
+
+
+def _output(groups: DataFrame, output: Output, types: Types) -> SparkColumn:
     expr = output.expr
+    if isinstance(expr, SparkText):
+        return _by_spark(groups, expr, output.name).alias(output.name)
     # A bare column may be of any type that Spark has; only what computes needs one of ours.
     if not isinstance(expr, Column):
         expr, _ = _checked(expr, types, output.name)
@@ -115,6 +125,24 @@ def _output(output: Output, types: Types) -> SparkColumn:
 def _in_words(said: str, written: Mapping[str, str]) -> str:
     """What Spark said, with the user's columns for those that only we know."""
     return re.sub(r"`?\b(c\d+)\b`?", lambda found: written.get(found[1], found[0]), said)
+
+
+def _by_spark(groups: DataFrame, text: SparkText, where: str) -> SparkColumn:
+    """What only Spark understands of keys and aggregates; our error where it does not either."""
+    made = F.expr(spark_sql(text))
+    try:
+        (found,) = analysed(groups, [made])
+    except (AnalysisException, ParseException, UnsupportedError) as refused:
+        if "UNRESOLVED_COLUMN" in str(refused):
+            raise QueryError(
+                f"{where}: all that it reads must be grouped by or aggregated: {to_text(text)}"
+            ) from None
+        raise type(text.problem)(f"{where}: {text.problem}") from None
+    if not found.deterministic:
+        raise UnsupportedError(
+            f"{where} is not deterministic: make it a column of the DataFrame that comes out"
+        )
+    return made
 
 
 def _groups(

@@ -14,11 +14,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.errors import IllegalArgumentException
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 from pyspark.util import _load_from_socket
 
+from querymesh.errors import UnsupportedError
 from querymesh.runtime.reports import ipc_bytes
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.conditions.catalyst import Node, node_from_json
@@ -240,10 +242,17 @@ class AnalysedExpression:
 def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpression]:
     """Columns as Catalyst resolves them on a DataFrame; Spark's own error if it cannot."""
     named = [column.alias(f"c{number}") for number, column in enumerate(columns)]
-    projected = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
+    plan = frame.select(*named)._jdf.queryExecution().analyzed()
     found = []
     for number in range(len(columns)):
-        expression = projected.apply(number).child()
+        # Aggregates, window functions and explode() are taken out of the list, into other plans.
+        made = plan.projectList().apply(number) if plan.nodeName() == "Project" else None
+        if made is None or made.nodeName() != "Alias":
+            raise UnsupportedError(
+                "aggregates, window functions and functions that make rows, such as explode, have "
+                "no value for a single row: use them on the DataFrame that comes out"
+            )
+        expression = made.child()
         found.append(
             AnalysedExpression(
                 expression,
@@ -253,6 +262,47 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
             )
         )
     return found
+
+
+def attribute_numbers(frame: DataFrame) -> dict[int, str]:
+    """The names of a DataFrame's columns, by the numbers that tell them apart in a plan."""
+    return {int(each.exprId().id()): str(each.name()) for each in _attributes(frame)}
+
+
+def placed_on(frame: DataFrame, analysed: AnalysedExpression, names: Mapping[int, str]) -> Column:
+    """What was analysed on one DataFrame as a Column of another.
+
+    `names` are the other's columns, by the numbers of those that the expression reads.
+    """
+    session = frame.sparkSession
+    by_name = {str(each.name()): each for each in _attributes(frame)}
+    converters = java(session).scala.jdk.javaapi.CollectionConverters
+
+    def moved(expression: Any, tree: Node) -> Any:
+        if tree.kind == "AttributeReference":
+            return by_name[names[int(tree.fields["exprId"]["id"])]]
+        if not tree.attributes:
+            return expression
+        children = java(session).java.util.ArrayList()
+        for number, child in enumerate(tree.children):
+            children.add(moved(expression.children().apply(number), child))
+        return expression.withNewChildren(converters.asScala(children).toSeq())
+
+    return column_of(session, moved(analysed.expression, analysed.tree))
+
+
+def _attributes(frame: DataFrame) -> list[Any]:
+    output = frame._jdf.queryExecution().analyzed().output()
+    return [output.apply(number) for number in range(output.size())]
+
+
+def is_java_pattern(session: SparkSession, pattern: str) -> bool:
+    """Whether Java, and so Spark, takes the text for a regular expression."""
+    try:
+        java(session).java.util.regex.Pattern.compile(pattern)
+    except IllegalArgumentException:
+        return False
+    return True
 
 
 def column_of(session: SparkSession, expression: Any) -> Column:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
 from querymesh.query.bind.share import SharedQuery, share
 from querymesh.query.bind.windowed_join import bind_join, stream_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
+from querymesh.spark.conditions.around import Around
+from querymesh.spark.conditions.leave import LeftQuery, leave_to_spark
+from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.sample import whole_table
 from querymesh.spark.schema import arrow_schema, conform
 
@@ -20,22 +24,65 @@ Data: TypeAlias = DataFrame | pa.Table
 Inputs: TypeAlias = Mapping[str, Data]
 
 
-def bind_inputs(
-    query: Query, given: Data | Inputs
-) -> tuple[BoundQuery | JoinQuery, dict[str, Data]]:
-    """The query bound to its inputs' schemas, and the inputs by alias."""
+@dataclass(frozen=True)
+class BoundInputs:
+    """A query bound to its inputs, which are by alias.
+
+    `columns` are how Catalyst evaluates the operators that only it can, `around` is what Spark does
+    below and above; both are empty for a query that we understand in full.
+    """
+
+    bound: BoundQuery | JoinQuery
+    data: Mapping[str, Data]
+    columns: CatalystColumns = field(default_factory=CatalystColumns)
+    around: Around | None = None
+
+    def sample(self, given: Any) -> Any:
+        """A sample of the one source as the query gets it."""
+        one = isinstance(given, DataFrame | pa.Table) and isinstance(self.bound, BoundQuery)
+        if self.around is None or not one:
+            return given
+        return self.around.input(self.bound.source.alias, given)
+
+
+@dataclass(frozen=True)
+class SharedInputs:
+    """Queries over one source bound together, their inputs by common alias, and what Spark does
+    around each; empty for queries that we understand in full."""
+
+    bound: SharedQuery
+    data: Mapping[str, Data]
+    around: Sequence[Around] = ()
+
+    def sample(self, given: Any) -> Any:
+        """A sample of the source with what Spark computes for the queries."""
+        if not isinstance(given, DataFrame | pa.Table):
+            return given
+        for each, part in zip(self.around, self.bound.parts, strict=bool(self.around)):
+            given = each.input(part.source.alias, given)
+        return given
+
+
+def bind_inputs(query: Query, given: Data | Inputs) -> BoundInputs:
+    """The query bound to its inputs' schemas; what we do not understand of it is Spark's to do."""
     inputs = _by_name([relation.name for relation in query.relations], given)
     schemas = {name: arrow_schema(data) for name, data in inputs.items()}
     data = {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
-    if stream_count(query, schemas) > 1:
-        return bind_join(query, schemas), data
-    return query.bind(schemas), data
+    try:
+        return BoundInputs(_bound(query, schemas), data)
+    except QueryMeshError:
+        session = _session(data)
+        left = None if session is None else leave_to_spark(query, data, session)
+        if left is None:
+            raise
+        schemas = {
+            relation.name: arrow_schema(left.data[relation.alias]) for relation in query.relations
+        }
+        return BoundInputs(_bound(left.query, schemas), left.data, left.columns, left.around)
 
 
-def bind_shared(
-    queries: Sequence[Query], given: Data | Inputs
-) -> tuple[SharedQuery, dict[str, Data]]:
-    """Queries over one source bound together, and their inputs by common alias."""
+def bind_shared(queries: Sequence[Query], given: Data | Inputs) -> SharedInputs:
+    """Queries over one source bound together; what we do not understand is Spark's to do."""
     if not queries:
         raise QueryMeshError("there is no query to run: give at least one")
     for query in queries:
@@ -44,15 +91,66 @@ def bind_shared(
                 f"queries that share one pass are given as Query, not {type(query).__name__}: "
                 "their mesh is learned for all of them together"
             )
-    names = [relation.name for query in queries for relation in query.relations]
-    inputs = _by_name(names, given)
-    bounds = [
+    inputs = _by_name([relation.name for query in queries for relation in query.relations], given)
+    around: Sequence[Around] = ()
+    try:
+        bounds = _bound_each(queries, inputs)
+    except QueryMeshError:
+        session = _session(inputs)
+        left = [] if session is None else _left_by_each(queries, inputs, session)
+        if not any(each.around.below or each.around.above for each in left):
+            raise
+        around = [each.around for each in left]
+        inputs = _with_columns_of(left, inputs)
+        bounds = _bound_each([each.query for each in left], inputs)
+    bound = share(bounds)
+    data = {r.alias: inputs[r.name.lower()] for r in bound.query.relations}
+    return SharedInputs(bound, data, around)
+
+
+def _bound(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery | JoinQuery:
+    if stream_count(query, schemas) > 1:
+        return bind_join(query, schemas)
+    return query.bind(schemas)
+
+
+def _bound_each(queries: Sequence[Query], inputs: Mapping[str, Data]) -> list[BoundQuery]:
+    return [
         query.bind({relation.name: arrow_schema(inputs[relation.name.lower()])
                     for relation in query.relations})
         for query in queries
     ]  # fmt: skip
-    bound = share(bounds)
-    return bound, {r.alias: inputs[r.name.lower()] for r in bound.query.relations}
+
+
+def _left_by_each(
+    queries: Sequence[Query], inputs: Mapping[str, Data], session: SparkSession
+) -> list[LeftQuery]:
+    """What remains of each query; all have their outputs spelled out, since `*` must not show what
+    Spark computes for the others."""
+    found = []
+    for number, query in enumerate(queries):
+        data = {relation.alias: inputs[relation.name.lower()] for relation in query.relations}
+        left = leave_to_spark(query, data, session, shared=f"{number}_")
+        assert left is not None
+        found.append(left)
+    return found
+
+
+def _with_columns_of(left: Sequence[LeftQuery], inputs: Mapping[str, Data]) -> dict[str, Data]:
+    """The inputs with what Spark computes for each of the queries."""
+    found = dict(inputs)
+    for each in left:
+        for relation in each.query.relations:
+            name = relation.name.lower()
+            found[name] = each.around.input(relation.alias, found[name])
+    return found
+
+
+def _session(data: Mapping[str, Data]) -> SparkSession | None:
+    """The session to ask; None where there is none."""
+    frames = (given for given in data.values() if isinstance(given, DataFrame))
+    first = next(frames, None)
+    return SparkSession.getActiveSession() if first is None else first.sparkSession
 
 
 def _by_name(every: Sequence[str], given: Data | Inputs) -> dict[str, Data]:

@@ -25,6 +25,10 @@ Sink = Callable[[int, DataFrame, int], None]
 """Takes the number of a query (from 0), its results in one micro-batch, and the batch's id."""
 
 
+Finish = Callable[[DataFrame], DataFrame]
+"""What Spark does with the rows of one query, above the pass."""
+
+
 class Results(Sequence[DataFrame]):
     """The DataFrames of queries that share one pass, in the order the queries were given.
 
@@ -41,9 +45,10 @@ class Results(Sequence[DataFrame]):
     by itself, which makes a pass of its own.
     """
 
-    def __init__(self, together: DataFrame, queries: int) -> None:
+    def __init__(self, together: DataFrame, queries: int, finish: Sequence[Finish] = ()) -> None:
         self.together = together if together.isStreaming else together.persist()
-        self._each = [_part(self.together, number) for number in range(queries)]
+        self._finish = finish or [_as_it_is] * queries
+        self._each = self._parts(self.together)
         if not together.isStreaming:
             for part in self._each:
                 # While a part is there, so is what it is part of.
@@ -90,17 +95,23 @@ class Results(Sequence[DataFrame]):
         """
         if not self.together.isStreaming:
             raise QueryMeshError("write_each is for streams: of a batch source, use each DataFrame")
-        queries = len(self._each)
 
         def write(batch: DataFrame, number: int) -> None:
             batch.persist()
             try:
-                for query in range(queries):
-                    sink(query, _part(batch, query), number)
+                for query, part in enumerate(self._parts(batch)):
+                    sink(query, part, number)
             finally:
                 batch.unpersist()
 
         return self.together.writeStream.foreachBatch(write)
+
+    def _parts(self, together: DataFrame) -> list[DataFrame]:
+        return [finish(_part(together, number)) for number, finish in enumerate(self._finish)]
+
+
+def _as_it_is(part: DataFrame) -> DataFrame:
+    return part
 
 
 def _let_go(together: DataFrame) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -17,6 +18,7 @@ from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.query.render import to_text
 from querymesh.spark.aggregate import aggregated
+from querymesh.spark.conditions.around import Around
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared
 from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, RunOptions, absolute
@@ -71,15 +73,18 @@ def run(
         on_error=on_error, sample=sample,
     )  # fmt: skip
     query, mesh = _query_and_mesh(query_or_mesh)
-    bound, data = bind_inputs(query, inputs)
+    given = bind_inputs(query, inputs)
+    bound = given.bound
     options.policy.check(bound, options.engine)
     if not isinstance(bound, JoinQuery):
-        out = run_filter(bound, data, mesh, options)
-        return aggregate_result(out, query, options.watermark_us)
+        options = replace(options, sample=given.sample(options.sample))
+        out = run_filter(bound, given.data, mesh, options, given.columns)
+        return aggregate_result(finished(out, given.around), query, options.watermark_us)
     from querymesh.spark.joins.join_run import run_join
 
-    out = run_join(bound, data, mesh, options)
-    return aggregate_result(out, query, _oldest_result_us(bound, options))
+    out = run_join(bound, given.data, mesh, options, given.around)
+    oldest_us = _oldest_result_us(bound, options)
+    return aggregate_result(finished(out, given.around), query, oldest_us)
 
 
 def run_all(
@@ -106,12 +111,16 @@ def run_all(
             "queries that share one pass are not aggregated: run the one that aggregates by "
             "itself, or aggregate the DataFrames that come out"
         )
-    bound, data = bind_shared(asked, inputs)
-    options.policy.check(bound, options.engine)
-    together = run_filter(bound, data, None, options)
-    results = Results(together, len(bound.parts))
+    given = bind_shared(asked, inputs)
+    options.policy.check(given.bound, options.engine)
+    options = replace(options, sample=given.sample(options.sample))
+    together = run_filter(given.bound, given.data, None, options)
+    run = inspect(together)
+    run.left_to_spark += tuple(name for each in given.around for name in each.names)
+    finish = [each.finished for each in given.around]
+    results = Results(together, len(given.bound.parts), finish)
     for each in (results, *results):
-        remember(each, inspect(together))
+        remember(each, run)
     return results
 
 
@@ -127,7 +136,7 @@ def _query_and_mesh(
             "learns it"
         )
     if isinstance(given, Mesh | JoinMesh):
-        return given.query, given
+        return given.query.asked or given.query, given
     if not isinstance(given, Query):
         raise OptionError(
             f"run takes a query or a mesh, not {type(given).__name__}; several queries over one "
@@ -143,6 +152,17 @@ def _oldest_result_us(join: JoinQuery, options: RunOptions) -> int | None:
     result as the longest window of the others.
     """
     return None if join.counts_rows else options.watermark_us + 2 * join.longest_us
+
+
+def finished(out: DataFrame, around: Around | None) -> DataFrame:
+    """What comes out, with what Spark does above if there is something."""
+    if around is None:
+        return out
+    run = inspect(out)
+    run.left_to_spark += around.names
+    done = around.finished(out)
+    remember(done, run)
+    return done
 
 
 def aggregate_result(out: DataFrame, query: Query, watermark_us: int | None) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+
 from querymesh.errors import OptionError, TrainingError
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
@@ -55,7 +57,8 @@ def train(
             "pass are learned together by run_all([...])"
         )
     training = chosen.training
-    bound, data = bind_inputs(query, sample)
+    given = bind_inputs(query, sample)
+    bound, data = given.bound, given.data
     if isinstance(bound, JoinQuery):
         from querymesh.optimize.shards.join_shards import join_cube, shard_count
         from querymesh.spark.joins.join_train import JoinData
@@ -65,7 +68,9 @@ def train(
         cube = join_cube(bound, shard_count(bound, None, active_parallelism()), rates)
         return JoinMesh(query, meshes, rates, cube)
     source = data[bound.source.alias]
-    suited = engine_for(engine, bound, chosen, streaming=False)
-    trainer = FilterTrainer(bound, data, None, on_error, suited)
+    if isinstance(source, DataFrame):
+        source = source.withColumns(dict(given.columns.opaque))
     first = take_sample(source, training.sample_rows, training.seed)
+    suited = engine_for(engine, bound, chosen, streaming=False)
+    trainer = FilterTrainer(bound, data, None, on_error, suited, given.columns)
     return trainer.train_on(source, first, training, one_route=chosen.one_route)

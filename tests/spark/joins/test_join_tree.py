@@ -30,7 +30,8 @@ def random_shape(rng: random.Random, aliases: list[str]):
 
 
 def tree_of(spark, query: qm.Query, inputs, shape, watermark="0 seconds"):
-    join, data = bind_inputs(query, inputs)
+    given = bind_inputs(query, inputs)
+    join, data = given.bound, given.data
     frames = {
         alias: given if hasattr(given, "isStreaming") else spark.createDataFrame(given)
         for alias, given in data.items()
@@ -51,7 +52,8 @@ def test_any_shape_of_any_join_gives_what_duckdb_gives(spark, seed, streams):
     out = tree_of(spark, case.query, frames, shape)
     expected = as_multiset(combinations.drop_columns([r.alias for r in case.relations]))
     assert as_multiset(out.toArrow()) == expected, (case.ours, shape)
-    join, data = bind_inputs(case.query, frames)
+    given = bind_inputs(case.query, frames)
+    join, data = given.bound, given.data
     assert out.schema == output_struct(join.views[join.aliases[0]], data)
 
 
@@ -163,7 +165,8 @@ def test_inputs_that_do_not_fit_are_named(spark, tmp_path):
     query = qm.query(PAIR, time="ts")
     with pytest.raises(SchemaError, match="b is a batch DataFrame"):
         tree_of(spark, query, mixed, ("a", "b"))
-    join, data = bind_inputs(query, ROWS)
+    given = bind_inputs(query, ROWS)
+    join, data = given.bound, given.data
     with pytest.raises(SchemaError, match="no input for 'b'"):
         join_tree(join, {"a": spark.createDataFrame(data["a"])}, ("a", "b"), "0 seconds")
     with pytest.raises(QueryMeshError, match="watermark='soon' is no length of time"):

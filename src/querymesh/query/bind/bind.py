@@ -244,20 +244,17 @@ class Binding:
         found: list[tuple[str, Expr]] = []
         for output in self.query.outputs or (Output("*", Column(None, "*")),):
             if isinstance(output.expr, Column) and output.expr.name == "*":
-                found += self._starred(output.expr.relation)
+                found += self.starred(output.expr.relation)
             elif isinstance(output.expr, Column) and output.name == output.expr.name:
                 column = self.scope.column(output.expr)
                 found.append((column.name, column))
             else:
                 found.append((output.name, self.scope.resolve(output.expr)))
-        seen: set[str] = set()
-        for name, _ in found:
-            if name.lower() in seen:
-                raise QueryError(f"two output columns are named {name}: give one an alias with AS")
-            seen.add(name.lower())
+        check_output_names([name for name, _ in found])
         return found
 
-    def _starred(self, relation: str | None) -> list[tuple[str, Expr]]:
+    def starred(self, relation: str | None) -> list[tuple[str, Expr]]:
+        """The columns of a relation, or of all of them, each under the name it comes out by."""
         if relation is not None:
             alias = self.scope.alias(relation, f"{relation}.*")
             return [(name, Column(alias, name)) for name in self.scope.schemas[alias].names]
@@ -270,6 +267,15 @@ class Binding:
             (f"{alias}_{name}" if len(owners[name.lower()]) > 1 else name, Column(alias, name))
             for alias, name in columns
         ]
+
+
+def check_output_names(names: Sequence[str]) -> None:
+    """QueryError where two outputs have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise QueryError(f"two output columns are named {name}: give one an alias with AS")
+        seen.add(name.lower())
 
 
 def numbered(operators: Sequence[Operator]) -> list[Operator]:

@@ -21,6 +21,7 @@ from querymesh.query.expr import (
     Opaque,
     Scalar,
     SessionZone,
+    SparkText,
     UserCall,
     user_calls_of,
 )
@@ -77,6 +78,8 @@ class _Typing:
                 return expr, self.column_type(expr)
             case Opaque():
                 return expr, expr.type
+            case SparkText():
+                raise expr.problem
             case Literal(value):
                 if _zoneless(expr) is not expr:
                     raise UnsupportedError(

@@ -1,20 +1,32 @@
-"""One visitor from sqlglot's tree to ours; what it does not know, it names and refuses."""
+"""One visitor from sqlglot's tree to ours; what it does not know is left to Spark, as written."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
+from typing import TypeAlias
 
 from sqlglot import exp
 
-from querymesh.errors import QueryError, UnsupportedError, did_you_mean
+from querymesh.errors import QueryError, QueryMeshError, UnsupportedError, did_you_mean
 from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS
 from querymesh.query.decimal_types import MOST_DIGITS, literal_digits
-from querymesh.query.expr import Call, Cast, Column, Expr, Literal, SessionZone, UserCall, parts_of
+from querymesh.query.expr import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    SessionZone,
+    SparkText,
+    UserCall,
+    parts_of,
+)
 from querymesh.query.functions import ALIASES, CALLABLE, FUNCTIONS
 from querymesh.query.functions.like import with_backslash
+from querymesh.query.parse.source import Source, Span
 from querymesh.query.parse.syntax import MARK, as_written
 from querymesh.query.predicate.predicate import Predicate
 
@@ -63,21 +75,95 @@ _READ_ARGS = {
 }
 """What the visitor reads of a node. Anything else would be silently ignored, so it is refused."""
 
+_NOT_OF_A_ROW = (
+    *(exp.Query, exp.Window, exp.Order, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls),
+    *(exp.Rollup, exp.Cube, exp.GroupingSets),
+)
+"""What has no value for a single row, or belongs to an aggregate: refused, never left to Spark."""
+
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"}
+
+
+Part: TypeAlias = tuple[exp.Expr, Span]
+"""A part of a tree, and where it stands in the text."""
 
 
 class Converter:
     """Converts the expressions of one query.
 
-    `aliases` tell `s.data` among a predicate's columns from a column whose name has a dot.
+    `aliases` tell `s.data` among a predicate's columns from a column whose name has a dot. `source`
+    is the text, out of which what is not understood is handed on; without it, it is refused.
     """
 
-    def __init__(self, functions: Mapping[str, Predicate], aliases: Collection[str]) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, Predicate],
+        aliases: Collection[str],
+        source: Source | None = None,
+    ) -> None:
         self.functions = functions
         self.aliases = {alias.lower() for alias in aliases}
+        self.source = source
+
+    def read(self, node: exp.Expr, span: Span | None) -> Expr:
+        """Our expression for a sqlglot one; its text, at `span`, if only Spark understands it."""
+        try:
+            return self.convert(node)
+        except QueryMeshError as problem:
+            return self.left_to_spark(node, span, problem)
+
+    def left_to_spark(self, node: exp.Expr, span: Span | None, problem: QueryMeshError) -> Expr:
+        """The text of what is not understood; the problem itself where Spark cannot help."""
+        if self.source is None or span is None or node.find(*_NOT_OF_A_ROW):
+            raise problem
+        known = [
+            (self._part(each, cut), cut)
+            for each, cut in self.understood(node)
+            if each is not node or not isinstance(node, exp.Column)
+        ]
+        known.sort(key=lambda each: each[1].first)
+        text = self.source.text(span, [cut for _, cut in known])
+        return SparkText(text, tuple(part for part, _ in known), problem)
+
+    def understood(self, node: exp.Expr, within: exp.Expr | None = None) -> Iterator[Part]:
+        """The parts of what is left to Spark that Spark does not know: outermost calls of Python
+        functions and aggregates; `within` is the lambda around them."""
+        if self._is_own_call(node):
+            if within is not None:
+                raise UnsupportedError(
+                    f"{as_written(node)} within {as_written(within)}: Spark calls a lambda for "
+                    "each element, and cannot call a Python function or an aggregate there"
+                )
+            assert self.source is not None
+            yield node, self.source.call(int(node.meta["start"]))
+            return
+        around = node if isinstance(node, exp.Lambda) else within
+        for child in node.iter_expressions():
+            yield from self.understood(child, around)
+
+    def _part(self, node: exp.Expr, span: Span) -> Expr:
+        try:
+            return self.convert(node)
+        except QueryMeshError as problem:
+            if self.source is None or not isinstance(node, exp.Column):
+                raise
+            return SparkText(self.source.text(span), (), problem)
+
+    def _is_own_call(self, node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Anonymous):
+            return False
+        name = str(node.this).removeprefix(MARK).lower()
+        return name in self.functions or name in AGGREGATES or name in TIME_WINDOWS
+
+    def arguments_of(self, node: exp.Expr, nodes: list[exp.Expr]) -> tuple[Expr, ...]:
+        """The arguments of a call, each for itself left to Spark where it is not understood."""
+        spans = self.source.arguments(int(node.meta["start"])) if self.source else []
+        if len(spans) != len(nodes):
+            return self._all(nodes)
+        return tuple(self.read(each, span) for each, span in zip(nodes, spans, strict=True))
 
     def convert(self, node: exp.Expr) -> Expr:
-        """Our expression for a sqlglot one."""
+        """Our expression for a sqlglot one; an error where it is not understood."""
         if any(value and name not in _READ_ARGS for name, value in node.args.items()):
             raise _unsupported(node)
         operator = _BINARY.get(type(node))
@@ -221,7 +307,7 @@ class Converter:
 
     def _user_arguments(self, function: Predicate, node: exp.Expr) -> tuple[Expr, ...]:
         if node.expressions or not function.columns:
-            return self._all(node.expressions)
+            return self.arguments_of(node, node.expressions)
         return tuple(self._named_column(name) for name in function.columns)
 
     def _named_column(self, name: str) -> Column:
@@ -250,7 +336,7 @@ class Converter:
 
 
 def _unsupported(node: exp.Expr) -> UnsupportedError:
-    if isinstance(node, (exp.Query, exp.Exists)) or node.find(exp.Query):
+    if node.find(exp.Query):
         return UnsupportedError(
             f"subquery {as_written(node)}: join its result as a look-up table instead"
         )

@@ -16,11 +16,14 @@ from querymesh.query.aggregate import GroupColumn
 from querymesh.query.expr import Column, Expr, rewritten, walk
 from querymesh.query.model import Output, Relation
 from querymesh.query.parse.aggregate_call import GroupConverter, has_aggregate
-from querymesh.query.parse.syntax import as_written
+from querymesh.query.parse.source import Clauses, Span
+from querymesh.query.parse.syntax import MARK, as_written
+
+_SETS = {"cube", "rollup", "sets"}
 
 
 def group_keys(
-    select: exp.Select, outputs: Sequence[Output], converter: GroupConverter
+    select: exp.Select, outputs: Sequence[Output], converter: GroupConverter, clauses: Clauses
 ) -> tuple[list[Expr], tuple[str, ...]]:
     """What GROUP BY lists, and the names in it that were taken for an output's."""
     group = select.args.get("group")
@@ -33,18 +36,25 @@ def group_keys(
                 "group the DataFrame that comes out"
             )
     aliases: list[str] = []
-    keys = [_key(node, outputs, converter, aliases) for node in group.expressions]
+    keys = [
+        _key(node, span, outputs, converter, aliases)
+        for node, span in zip(group.expressions, clauses.groups, strict=True)
+    ]
     return keys, tuple(aliases)
 
 
 def having_condition(
-    select: exp.Select, outputs: Sequence[Output], keys: Sequence[Expr], converter: GroupConverter
+    select: exp.Select,
+    outputs: Sequence[Output],
+    keys: Sequence[Expr],
+    converter: GroupConverter,
+    clauses: Clauses,
 ) -> tuple[Expr | None, str]:
     """HAVING with the names of outputs replaced by what they stand for, and as written."""
     having = select.args.get("having")
     if having is None:
         return None, ""
-    written = converter.convert(having.this)
+    written = converter.read(having.this, clauses.having[0])
 
     def change(expr: Expr) -> Expr | None:
         named = _output_named(expr, outputs)
@@ -78,7 +88,11 @@ def relations_by_column(exprs: Iterable[Expr], relations: Sequence[Relation]) ->
 
 
 def _key(
-    node: exp.Expr, outputs: Sequence[Output], converter: GroupConverter, aliases: list[str]
+    node: exp.Expr,
+    span: Span,
+    outputs: Sequence[Output],
+    converter: GroupConverter,
+    aliases: list[str],
 ) -> Expr:
     """What an entry of GROUP BY means: a position, the name of an output, or an expression."""
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -88,12 +102,17 @@ def _key(
             )
         expr = outputs[int(node.this) - 1].expr
     else:
-        expr = converter.convert(node)
+        expr = converter.read(node, span)
         named = _output_named(expr, outputs)
         # Where an output is made of a column of its own name, there is such a column: it is meant.
         if named is not None and not any(_same_name(each, expr) for each in walk(named)):
             aliases.append(node.name)
             expr = named
+    if isinstance(node, exp.Anonymous) and node.name.removeprefix(MARK).lower() in _SETS:
+        raise UnsupportedError(
+            f"GROUP BY {as_written(node)}: name the columns to group by, or group the DataFrame "
+            "that comes out"
+        )
     if has_aggregate(expr):
         raise QueryError(
             f"GROUP BY {as_written(node)}: {converter.shown(expr)} is an aggregate, which is there "

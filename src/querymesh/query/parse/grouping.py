@@ -7,15 +7,18 @@ the SELECT list and HAVING become expressions over the keys `g1, ...` and the ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from querymesh.errors import QueryError
 from querymesh.query.aggregate import TIME_WINDOWS, Aggregation, ComputedColumn, GroupColumn
-from querymesh.query.expr import Call, Column, Expr, Literal, UserCall, rewritten, walk
+from querymesh.query.expr import Call, Column, Expr, Literal, SparkText, UserCall, rewritten, walk
 from querymesh.query.model import Output, Relation
 from querymesh.query.parse.aggregate_call import AggregateCall, GroupConverter, has_aggregate
 from querymesh.query.parse.group_names import group_keys, having_condition, relations_by_column
+from querymesh.query.parse.source import Clauses
+from querymesh.query.parse.syntax import tokenize
 from querymesh.query.render import quoted_name, spark_literal, to_text
 
 
@@ -24,13 +27,14 @@ def split(
     asked: Sequence[Output],
     converter: GroupConverter,
     relations: Sequence[Relation],
+    clauses: Clauses,
 ) -> tuple[tuple[Output, ...], Aggregation]:
     """The outputs the query is to have, and the aggregation that makes the asked ones of them."""
     if any(isinstance(output.expr, Column) and output.expr.name == "*" for output in asked):
         raise QueryError("SELECT * of groups: name the columns that are grouped by")
     _check_names(asked)
-    keys, aliases = group_keys(select, asked, converter)
-    having, having_text = having_condition(select, asked, keys, converter)
+    keys, aliases = group_keys(select, asked, converter, clauses)
+    having, having_text = having_condition(select, asked, keys, converter, clauses)
     every = [*(output.expr for output in asked), *keys, *([] if having is None else [having])]
     for call in converter.calls:
         every += [*call.args, *([] if call.where is None else [call.where])]
@@ -165,7 +169,10 @@ class _Splitting:
 
     def _meaning(self, expr: Expr) -> str:
         """Equal for expressions that mean the same; as text, because 1, 1.0 and TRUE are equal."""
-        return repr(rewritten(rewritten(expr, self._located), _lowered))
+        normal = rewritten(rewritten(expr, self._located), _lowered)
+        if isinstance(normal, SparkText):
+            normal = replace(normal, sql=_spaced(normal.sql))
+        return repr(normal)
 
 
 def _not_grouped(text: str) -> str:
@@ -179,6 +186,15 @@ def _lowered(expr: Expr) -> Expr | None:
     if not isinstance(expr, Column) or isinstance(expr, GroupColumn):
         return None
     return Column(expr.relation and expr.relation.lower(), expr.name.lower())
+
+
+def _spaced(sql: str) -> str:
+    """Text with one space between its words, which are in lower case."""
+    words = (
+        repr(token.text) if token.token_type == TokenType.STRING else token.text.lower()
+        for token in tokenize(sql)
+    )
+    return " ".join(words)
 
 
 def _constant(literal: Expr) -> str:

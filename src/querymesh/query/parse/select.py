@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from querymesh.errors import QueryError, UnsupportedError
-from querymesh.query.aggregate import TIME_WINDOWS, GroupColumn
-from querymesh.query.expr import Call, Column, Expr, conjuncts_of
+from querymesh.query.aggregate import AGGREGATES, TIME_WINDOWS, GroupColumn
+from querymesh.query.expr import Call, Column, Expr, SparkText, conjuncts_of
 from querymesh.query.model import Output, Query, Relation
 from querymesh.query.parse.aggregate_call import GroupConverter
 from querymesh.query.parse.convert import Converter
 from querymesh.query.parse.grouping import split
-from querymesh.query.parse.syntax import as_written, parse
+from querymesh.query.parse.source import Clauses, Source, Span
+from querymesh.query.parse.syntax import MARK, as_written, parse
 from querymesh.query.parse.windows import SqlWithoutWindows, without_windows
 from querymesh.query.predicate.predicate import Predicate
+from querymesh.query.render import to_text
 
 _ON_THE_DATAFRAME = {
     "order": "ORDER BY",
@@ -50,14 +53,21 @@ def read_select(sql: str, time: str | None, functions: Mapping[str, Predicate]) 
     tables = _tables(select)
     relations = tuple(_relation(table, text, tables) for table in tables)
     _check_aliases(relations)
-    converter = Converter(functions, [relation.alias for relation in relations])
-    conjuncts, using = _conditions(select, relations, converter)
-    selecting = GroupConverter(functions, converter.aliases, qualified=len(relations) > 1)
-    asked = tuple(_outputs(select, selecting))
+    source = Source(text.sql)
+    clauses = source.clauses()
+    converter = Converter(functions, [relation.alias for relation in relations], source)
+    conditions = _conditions(select, relations, converter, clauses)
+    selecting = GroupConverter(
+        functions, converter.aliases, len(relations) > 1, source, _has_groups(select)
+    )
+    asked = tuple(_outputs(select, selecting, clauses.outputs))
     outputs, aggregate = None if _is_star(select) else asked, None
-    if selecting.in_groups or select.args.get("group") or select.args.get("having"):
-        outputs, aggregate = split(select, asked, selecting, relations)
-    return Query(sql, relations, conjuncts, outputs, time, functions, using, aggregate)
+    if selecting.in_groups:
+        outputs, aggregate = split(select, asked, selecting, relations, clauses)
+    return Query(
+        sql, relations, conditions.conjuncts, outputs, time, functions, conditions.using, aggregate,
+        texts=conditions.texts,
+    )  # fmt: skip
 
 
 def read_condition(text: str, functions: Mapping[str, Predicate], aliases: Sequence[str]) -> Expr:
@@ -71,20 +81,64 @@ def read_condition(text: str, functions: Mapping[str, Predicate], aliases: Seque
     return Converter(functions, aliases).convert(node)
 
 
+@dataclass(frozen=True)
+class _Conditions:
+    """The conjuncts of ON, USING and WHERE, how each was written, and the (alias, column) pairs
+    that USING merges."""
+
+    conjuncts: tuple[Expr, ...]
+    texts: tuple[str, ...]
+    using: frozenset[tuple[str, str]]
+
+
 def _conditions(
-    select: exp.Select, relations: Sequence[Relation], converter: Converter
-) -> tuple[tuple[Expr, ...], frozenset[tuple[str, str]]]:
-    """The conjuncts of ON, USING and WHERE, and the (alias, column) pairs that USING merges."""
-    conjuncts: list[Expr] = []
+    select: exp.Select, relations: Sequence[Relation], converter: Converter, clauses: Clauses
+) -> _Conditions:
+    found: list[tuple[Expr, str]] = []
     using: set[tuple[str, str]] = set()
+    spans = iter(clauses.joins)
     for position, join in enumerate(select.args.get("joins") or [], start=1):
         if join.args.get("on") is not None:
-            conjuncts += conjuncts_of(converter.convert(join.args["on"]))
+            found += _conjuncts(join.args["on"], next(spans), converter)
         for name in join.args.get("using") or []:
-            conjuncts.append(_using(name.name, relations, position, using))
+            equality = _using(name.name, relations, position, using)
+            found.append((equality, to_text(equality, qualified=True)))
     if (where := select.args.get("where")) is not None:
-        conjuncts += conjuncts_of(converter.convert(where.this))
-    return tuple(conjuncts), frozenset(using)
+        found += _conjuncts(where.this, clauses.where[0], converter)
+    conjuncts, texts = tuple(each for each, _ in found), tuple(text for _, text in found)
+    return _Conditions(conjuncts, texts, frozenset(using))
+
+
+def _conjuncts(condition: exp.Expr, span: Span, converter: Converter) -> list[tuple[Expr, str]]:
+    """The parts of a condition between its top-level ANDs, and how each was written."""
+    assert converter.source is not None
+    nodes, spans = _between_ands(condition), converter.source.conjuncts(span)
+    if len(nodes) != len(spans):
+        nodes, spans = [condition], [span]
+    found = []
+    for node, each in zip(nodes, spans, strict=True):
+        parts = conjuncts_of(converter.read(node, each))
+        alone = [converter.source.text(each)] if len(parts) == 1 else []
+        texts = alone or [to_text(part, qualified=True) for part in parts]
+        found += list(zip(parts, texts, strict=True))
+    return found
+
+
+def _between_ands(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _between_ands(node.this)
+    if isinstance(node, exp.And):
+        return [*_between_ands(node.this), *_between_ands(node.expression)]
+    return [node]
+
+
+def _has_groups(select: exp.Select) -> bool:
+    """Whether the query makes groups: by GROUP BY or HAVING, or by an aggregate in its outputs."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    calls = (call for output in select.expressions for call in output.find_all(exp.Anonymous))
+    names = {str(call.this).removeprefix(MARK).lower() for call in calls}
+    return bool(names & (AGGREGATES | TIME_WINDOWS))
 
 
 def _one_select(sql: str, statements: list[exp.Expr]) -> exp.Select:
@@ -183,9 +237,10 @@ def _is_star(select: exp.Select) -> bool:
     return len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
 
 
-def _outputs(select: exp.Select, converter: GroupConverter) -> list[Output]:
+def _outputs(select: exp.Select, converter: GroupConverter, spans: Sequence[Span]) -> list[Output]:
+    assert converter.source is not None
     outputs = []
-    for node in select.expressions:
+    for node, span in zip(select.expressions, spans, strict=True):
         inner = node.this if isinstance(node, exp.Alias) else node
         star = inner.this if isinstance(inner, exp.Column) else inner
         if isinstance(star, exp.Star):
@@ -194,17 +249,19 @@ def _outputs(select: exp.Select, converter: GroupConverter) -> list[Output]:
             relation = inner.table if isinstance(inner, exp.Column) else ""
             outputs.append(Output("*", Column(relation or None, "*")))
             continue
-        expr = converter.convert(inner)
-        outputs.append(
-            Output(node.alias if isinstance(node, exp.Alias) else _name(expr, converter), expr)
-        )
+        own = converter.source.unnamed(span) if isinstance(node, exp.Alias) else span
+        expr = converter.read(inner, own)
+        name = node.alias if isinstance(node, exp.Alias) else _name(expr, inner, converter)
+        outputs.append(Output(name, expr, converter.source.text(own)))
     return outputs
 
 
-def _name(expr: Expr, converter: GroupConverter) -> str:
+def _name(expr: Expr, node: exp.Expr, converter: GroupConverter) -> str:
     """The name of an output that was given none."""
     if isinstance(expr, Column) and not isinstance(expr, GroupColumn):
         return expr.name
     if isinstance(expr, Call) and expr.function in TIME_WINDOWS:
         return expr.function
+    if isinstance(expr, SparkText) and isinstance(node, exp.Column | exp.Dot):
+        return node.name or as_written(node)  # a field of a nested column has its own, as in Spark
     return converter.shown(expr)

@@ -19,6 +19,10 @@ _SPARK = Dialect.get_or_raise("spark")
 _NOT_CALLS = {"like", "ilike", "rlike", "regexp", "cast", "try_cast"}
 """Words that may stand before a bracket without being a function's name."""
 
+_WORDY = {"extract", "overlay", "position", "substr", "substring", "trim"}
+_WORDS = {"both", "for", "from", "in", "leading", "placing", "trailing"}
+"""SQL's own way to call some functions, `extract(YEAR FROM ts)`: words between the arguments."""
+
 MARK = "qm__"
 """Set before each function's name, so that sqlglot leaves the call as written for us to read.
 
@@ -47,8 +51,10 @@ def parse(sql: str, user_functions: Container[str], shown: str | None = None) ->
     `shown` is the text as the user wrote it, with the windows that `sql` has blanked out.
     """
     tokens = _quotes_joined(sql, tokenize(sql))
-    for token, following in itertools.pairwise(tokens):
+    for at, (token, following) in enumerate(itertools.pairwise(tokens)):
         if following.token_type == TokenType.L_PAREN and _is_function(token, user_functions):
+            if token.text.lower() in _WORDY and _has_words(tokens, at + 1):
+                continue
             token.text = MARK + token.text
             token.token_type = TokenType.VAR
     logger = logging.getLogger("sqlglot")
@@ -84,6 +90,18 @@ def _is_function(token: Token, user_functions: Container[str]) -> bool:
         return True
     known = name in CALLABLE or name in AGGREGATES or name in TIME_WINDOWS
     return (token.token_type == TokenType.VAR or known) and name not in _NOT_CALLS
+
+
+def _has_words(tokens: list[Token], opening: int) -> bool:
+    """Whether the call's arguments are told apart by words."""
+    depth = 0
+    for token in tokens[opening:]:
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if depth == 1 and token.token_type != TokenType.STRING and token.text.lower() in _WORDS:
+            return True
+        if depth == 0:
+            return False
+    return False
 
 
 def _quotes_joined(sql: str, tokens: list[Token]) -> list[Token]:

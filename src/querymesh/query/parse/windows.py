@@ -65,10 +65,12 @@ def without_windows(sql: str) -> SqlWithoutWindows:
                 blanked[i] = " "
 
     in_from = in_condition = False
-    i = 0
+    depth = i = 0
     while i < len(tokens):
         kind = tokens[i].token_type
-        if kind == TokenType.FROM:
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
+        # FROM also stands in extract(YEAR FROM ts) and in IS DISTINCT FROM.
+        if kind == TokenType.FROM and not depth and not _is_distinct_from(tokens, i):
             in_from, in_condition = True, False
         elif kind in _ENDS_FROM:
             in_from = False
@@ -90,6 +92,10 @@ def without_windows(sql: str) -> SqlWithoutWindows:
             i = end - 1
         i += 1
     return SqlWithoutWindows("".join(blanked), at, trailing)
+
+
+def _is_distinct_from(tokens: list[Token], i: int) -> bool:
+    return i > 0 and tokens[i - 1].token_type == TokenType.DISTINCT
 
 
 def _closing(sql: str, tokens: list[Token], opening: int) -> int:

@@ -35,6 +35,15 @@ class Node:
         read = (node.fields["name"] for node in self.walk() if node.kind == "AttributeReference")
         return tuple(dict.fromkeys(read))
 
+    @property
+    def attributes(self) -> dict[int, str]:
+        """The columns it reads: their names, by the numbers that tell them apart in a plan."""
+        return {
+            int(node.fields["exprId"]["id"]): str(node.fields["name"])
+            for node in self.walk()
+            if node.kind == "AttributeReference"
+        }
+
     def conjuncts(self) -> list[tuple[Node, tuple[int, ...]]]:
         """The parts between its top-level ANDs, each with the way to it: which child, of which."""
         if self.kind != "And":

@@ -63,7 +63,7 @@ def read_conditions(
     frame: DataFrame, conditions: Sequence[Condition], functions: Functions | None = None
 ) -> ReadConditions:
     """The query that keeps the rows of the DataFrame for which all conditions hold."""
-    reader = _Reader(frame, registered(functions or {}))
+    reader = ConditionReader(frame, registered(functions or {}))
     for condition in conditions:
         reader.read(condition)
     texts = [to_text(conjunct) for conjunct in reader.conjuncts]
@@ -81,8 +81,13 @@ def read_conditions(
     return ReadConditions(query, reader.columns, reader.remote)
 
 
-class _Reader:
-    """Reads the conditions of one `where`, one after the other."""
+class ConditionReader:
+    """Reads conditions on one DataFrame, one after the other.
+
+    `conjuncts` are what they became; `guarded` are the places of those that may raise, and `guards`
+    the conditions that hold before the next one is evaluated. `columns` and `remote` are as
+    `ReadConditions` has them.
+    """
 
     def __init__(self, frame: DataFrame, functions: dict[str, Predicate]) -> None:
         self.frame = frame
@@ -101,7 +106,7 @@ class _Reader:
         elif isinstance(condition, str):
             self._text(condition)
         else:
-            self._parts(self._analysed(condition, "the condition"))
+            self.read_analysed(self._analysed(condition, "the condition"))
 
     def _predicate(self, condition: Predicate) -> None:
         name = condition.name.lower()
@@ -135,7 +140,7 @@ class _Reader:
         if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
             self.conjuncts += conjuncts_of(read)
             return
-        self._parts(self._analysed(F.expr(text), text), text)
+        self.read_analysed(self._analysed(F.expr(text), text), text)
 
     def _check_types(self, read: Expr) -> None:
         """Bind the condition by itself: what does not fit is told, or left to Catalyst."""
@@ -152,7 +157,7 @@ class _Reader:
             if isinstance(problem, UnsupportedError) or "unknown relation" in str(problem):
                 raise in_our_words(refused, text, self.frame.columns) from None
             raise problem from None
-        self._parts(found, text)
+        self.read_analysed(found, text)
 
     def _analysed(self, column: Column, what: str) -> AnalysedExpression:
         try:
@@ -160,7 +165,7 @@ class _Reader:
         except (AnalysisException, ParseException) as refused:
             raise in_our_words(refused, what, self.frame.columns) from None
 
-    def _parts(self, whole: AnalysedExpression, text: str | None = None) -> None:
+    def read_analysed(self, whole: AnalysedExpression, text: str | None = None) -> None:
         """What Catalyst analysed, taken apart at its top-level ANDs; `text` is how it was written,
         if it was."""
         _check_condition(whole)
@@ -218,13 +223,13 @@ class _Reader:
             if argument.tree.kind == "AttributeReference":
                 args.append(ours.Column(None, str(argument.tree.fields["name"])))
             else:
-                args.append(self._guarded_argument(argument))
+                args.append(self.argument(argument))
         self.functions[name] = as_predicate(call, name, labels)
         if not loads_on_driver(call):
             self.remote[name] = self._opaque(part, shown).key
         self.conjuncts.append(UserCall(name, tuple(args)))
 
-    def _guarded_argument(self, argument: AnalysedExpression) -> Opaque:
+    def argument(self, argument: AnalysedExpression) -> Opaque:
         """An argument that Catalyst computes: for rows that an earlier condition drops it may
         raise, where plain Spark would not have come to them."""
         opaque = self._opaque(argument, shown_sql(argument.sql))

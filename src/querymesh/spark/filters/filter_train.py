@@ -51,13 +51,24 @@ class FilterTrainer:
         if self.columns.remote:
             why = f"{min(self.columns.remote)} can only be called in tasks: the order as written"
             return {alias: written_mesh(bound, why)}, {}
-        given = self.data[alias] if self.sample is None else self.sample
-        if isinstance(given, DataFrame):
-            given = given.withColumns(dict(self.columns.opaque))
+        given = self._with_opaque(self.data[alias] if self.sample is None else self.sample)
         first = self._first(given, training)
         if first.num_rows == 0:
             return {alias: written}, {}
         return {alias: self.train_on(given, first, training, one_route=one_route)}, {}
+
+    def _with_opaque(self, given: Data) -> Data:
+        """The rows to learn from with what Catalyst computes for the operators."""
+        source = self.data[self.bound.source.alias]
+        if not self.columns.opaque or not isinstance(source, DataFrame):
+            return given
+        if given is source:
+            return source.withColumns(dict(self.columns.opaque))
+        frame = given
+        if isinstance(given, pa.Table):
+            frame = source.sparkSession.createDataFrame(given)
+        assert isinstance(frame, DataFrame)
+        return frame.withColumns(self.columns.on(source, frame))
 
     def _first(self, given: Data, training: Training) -> pa.Table:
         """A sample that reads a little of the source; all of it only where the plan must run whole
@@ -93,6 +104,9 @@ class FilterTrainer:
             sample = take_sample(given, rows, seed) if again else first
             sample = conform(sample, self._sample_schema())
             profile = profile_sample(bound, sample, tables, self.on_error)
+            # No kinds are told apart by what Catalyst computes: it is no column of the source.
+            own = bound.schemas[bound.source.alias].names
+            profile = replace(profile, sample=profile.sample.select(own))
             if session is None or profile.rows == 0:
                 return profile
             from querymesh.spark.filters.native_cost import native_costs_us

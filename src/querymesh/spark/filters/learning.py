@@ -348,13 +348,17 @@ class Learning:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
         job = self.job
         schema = job.bound.schemas[job.bound.source.alias]
-        extra = {part.key: job.columns.opaque[part.key] for part in self._opaque_parts()}
+        computed = dict(job.columns.opaque)
+        wanted = {part.key for part in self._opaque_parts()}
         if isinstance(job.sample, pa.Table):
-            if not extra:
+            if not wanted:
                 return job.sample.select(schema.names).slice(0, rows)
             frame = job.source.sparkSession.createDataFrame(job.sample)
         else:
             frame = job.source if job.sample is None else job.sample
+        if frame is not job.source:
+            computed = job.columns.on(job.source, frame)
+        extra = {key: column for key, column in computed.items() if key in wanted}
         with told_of_worker_python():  # functions that only tasks can call are, here
             taken = bounded_sample(
                 frame, rows, columns=schema.names, extra=extra, seed=self.training.seed

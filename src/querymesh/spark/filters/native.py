@@ -24,6 +24,7 @@ from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, Opaque, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name, spark_sql
+from querymesh.spark.context import analysed, placed_on
 from querymesh.stats.profile import Route
 
 
@@ -43,6 +44,14 @@ class CatalystColumns:
         if isinstance(expr, Opaque):
             return self.opaque[expr.key]
         return F.expr(native_sql(expr))
+
+    def on(self, source: DataFrame, other: DataFrame) -> dict[str, Column]:
+        """The opaque parts by key, which are of one DataFrame, for another with its columns."""
+        found = analysed(source, list(self.opaque.values())) if self.opaque else []
+        return {
+            key: placed_on(other, each, each.tree.attributes)
+            for key, each in zip(self.opaque, found, strict=True)
+        }
 
     def named(self, name: str) -> Column:
         """A column of the source, or one that Catalyst computes for the tasks, under its name."""

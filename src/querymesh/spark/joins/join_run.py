@@ -28,6 +28,7 @@ from querymesh.runtime.task.join_task import JoinTask
 from querymesh.runtime.task.shard_files import Storing
 from querymesh.runtime.task.slots import NOW, PLACE, SlotMap
 from querymesh.runtime.view import View
+from querymesh.spark.conditions.around import Around
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_sample import join_sample
@@ -49,10 +50,14 @@ def run_join(
     data: Mapping[str, Data],
     mesh: Mesh | JoinMesh | None,
     options: RunOptions,
+    around: Around | None = None,
 ) -> DataFrame:
-    """The join as a DataFrame, streaming if its streams are."""
+    """The join as a DataFrame, streaming if its streams are.
+
+    `around` is what Spark has done with the streams below, and does with samples of them too.
+    """
     frames = stream_frames(join, data)
-    job = join_job(join, data, frames, mesh, options)
+    job = join_job(join, data, frames, mesh, options, around)
     if options.engine == "native":
         from querymesh.spark.joins.tree_run import run_tree
 
@@ -89,10 +94,13 @@ def join_job(
     frames: Mapping[str, DataFrame],
     mesh: Mesh | JoinMesh | None,
     options: RunOptions,
+    around: Around | None = None,
 ) -> Job:
     """The join on its data, about to run."""
     first = next(iter(frames.values()))
     sample = join_sample(join, options.sample)
+    if sample is not None and around is not None:
+        sample = {alias: around.input(alias, given) for alias, given in sample.items()}
     streams = JoinData(join, data, sample, options.on_error)
     given = given_mesh(mesh, join)
     return Job(

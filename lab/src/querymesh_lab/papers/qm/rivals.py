@@ -57,7 +57,8 @@ class LookUpSubject:
     def profile(self, rows: int) -> Profile:
         """What every operator does with the first rows, which come in random order."""
         sample = self.table.slice(0, rows)
-        bound, data = bind_inputs(self.query, {self.source: sample, **self.partners})
+        given = bind_inputs(self.query, {self.source: sample, **self.partners})
+        bound, data = given.bound, given.data
         assert isinstance(bound, BoundQuery)
         return profile_sample(bound, sample, make_tables(bound, static_tables(bound, data)))
 
