@@ -14,6 +14,7 @@ from querymesh.errors import QueryError, UnsupportedError
 from querymesh.query.aggregate import GroupColumn, aggregate_text, check_aliases, split_aggregate
 from querymesh.query.expr import Call, Column, Literal, UserCall
 from querymesh.query.parse.query import query
+from querymesh.query.render import spark_sql, to_text
 
 TWO = "FROM Stock s [RANGE 60 SECONDS], News n [RANGE 1 HOUR] WHERE s.sector = n.sector"
 
@@ -188,7 +189,6 @@ def test_time_windows_are_keys_with_fields():
         ("SELECT sum(*) FROM t", "say what to aggregate"),
         ("SELECT count(t.*) FROM t", "say what to aggregate"),
         ("SELECT sum() FROM t", "say what to aggregate"),
-        ("SELECT summ(a) FROM t", "unknown function summ: did you mean 'sum'"),
         ("SELECT sum(a) AS x, max(a) AS X FROM t", "two output columns are named X"),
         ("SELECT upper(g) AS g FROM t GROUP BY g HAVING g = 'A'", "name of another output"),
         ("SELECT f(sum(a)) FROM t", "f is a Python function.*apply it to the DataFrame"),
@@ -204,6 +204,32 @@ def test_time_windows_are_keys_with_fields():
 def test_groups_without_meaning_are_refused(sql, said):
     with pytest.raises(QueryError, match=said):
         query(sql, functions={"f": lambda a: a})
+
+
+def test_an_unknown_aggregate_waits_for_spark_and_is_refused_without():
+    schema = pa.schema([("a", pa.int64())])
+    with pytest.raises(QueryError, match="unknown function summ: did you mean 'sum'"):
+        query("SELECT summ(a) FROM t").bind({"t": schema})
+
+
+@pytest.mark.parametrize(
+    ("sql", "outputs", "groups"),
+    [
+        ("hex(a) AS h, count(*) AS n FROM t GROUP BY HEX( t.a )", ["hex( a )"], ["g1", "a1"]),
+        ("b.c.d, hex(max(a)) AS m FROM t GROUP BY b.c.d", ["b.c.d", "a"], ["g1", "(hex(a1))"]),
+        ("sum(a[0]) AS s FROM t", ["a[0]"], ["a1"]),
+        ("count(*) FILTER (WHERE a[0] > 1) AS n FROM t", ["a[0] > 1"], ["a1"]),
+        ("concat_ws('-', b.c.d, a) AS x FROM t GROUP BY a, b.c.d", ["a", "b.c.d"],
+         ["(concat_ws('-', g2, g1))"]),
+        ("hex(window.start) AS w FROM t GROUP BY window(date_trunc('day', ts), '1 day')",
+         ["date_trunc('day', ts)"], ["(hex(g1.start))"]),
+    ],
+)  # fmt: skip
+def test_groups_may_hold_what_is_left_to_spark(sql, outputs, groups):
+    asked = query(f"SELECT {sql}")
+    assert [to_text(output.expr).lower() for output in asked.outputs] == outputs
+    found = [spark_sql(output.expr).replace("`", "") for output in asked.aggregate.outputs]
+    assert found == groups
 
 
 @pytest.mark.parametrize(

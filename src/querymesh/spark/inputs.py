@@ -39,9 +39,9 @@ class BoundInputs:
 
     def sample(self, given: Any) -> Any:
         """A sample of the one source as the query gets it."""
-        one = isinstance(given, DataFrame | pa.Table) and isinstance(self.bound, BoundQuery)
-        if self.around is None or not one:
+        if self.around is None or not isinstance(given, DataFrame | pa.Table):
             return given
+        assert isinstance(self.bound, BoundQuery)
         return self.around.input(self.bound.source.alias, given)
 
 

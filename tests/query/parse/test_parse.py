@@ -8,7 +8,7 @@ import pytest
 from pyspark import cloudpickle
 
 from querymesh.errors import QueryError, QueryMeshError, UnsupportedError
-from querymesh.query.expr import Call, Column, Literal, UserCall
+from querymesh.query.expr import Call, Column, Literal, SparkText, UserCall, part_name
 from querymesh.query.parse.query import query, where
 from querymesh.query.predicate.predicate import predicate
 from querymesh.query.render import to_text
@@ -159,22 +159,46 @@ def test_sql_that_does_not_parse_shows_where(sql: str, line: int, column: int) -
         ("SELECT 1", "no FROM"),
         ("SHOW TABLES", "a query is a SELECT"),
         ("SELECT a FROM t, T", "stands twice"),
-        ("SELECT a FROM t WHERE lenght(s) = 1", "unknown function lenght: did you mean 'length'"),
-        ("SELECT a FROM t WHERE s LIKE s", "string literal"),
-        ("SELECT a FROM t WHERE s LIKE 'a\\\\b'", "must be followed by"),
-        ("SELECT a FROM t WHERE s RLIKE '(?=a)'", "look-around"),
-        ("SELECT a FROM t WHERE if(a, 1)", "takes 3 arguments, not 2"),
-        (f"SELECT a FROM t WHERE a = {'9' * 39}", r"38 digits of a DECIMAL; write 1e\+39D for"),
-        (f"SELECT a FROM t WHERE a = -{'9' * 38}.5", "38 digits of a DECIMAL"),
-        ("SELECT a FROM t WHERE a = 1e400", "beyond DOUBLE"),
-        ("SELECT a FROM t WHERE CAST(a AS DECIMAL(39, 2)) = 1", "1 to 38 digits"),
-        ("SELECT a FROM t WHERE CAST(a AS DECIMAL(2, 3)) = 1", "1 to 38 digits"),
-        ("SELECT a FROM t WHERE d = DATE 'soon'", "'soon' is no DATE"),
     ],
 )
 def test_a_query_without_meaning_is_refused(sql: str, said: str) -> None:
     with pytest.raises(QueryError, match=said):
         query(sql)
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("lenght(s) = 1", "unknown function lenght: did you mean 'length'"),
+        ("s LIKE s", "string literal"),
+        ("s LIKE 'a\\\\b'", "must be followed by"),
+        ("s RLIKE '(?=a)'", "look-around"),
+        ("if(a, 1)", "takes 3 arguments, not 2"),
+        (f"a = {'9' * 39}", r"38 digits of a DECIMAL; write 1e\+39D for"),
+        (f"a = -{'9' * 38}.5", "38 digits of a DECIMAL"),
+        ("a = 1e400", "beyond DOUBLE"),
+        ("CAST(a AS DECIMAL(39, 2)) = 1", "1 to 38 digits"),
+        ("CAST(a AS DECIMAL(2, 3)) = 1", "1 to 38 digits"),
+        ("d = DATE 'soon'", "'soon' is no DATE"),
+        ("t.a.b > 1", "nested"),
+        ("a BETWEEN SYMMETRIC 2 AND 1", "not supported"),
+        ("s LIKE ANY ('a', 'b')", "ANY"),
+        ("a & 1 = 1", "&"),
+        ("CAST(a AS BINARY) = b", "cast to a number, DECIMAL"),
+        ("s = INTERVAL 1 DAY", "INTERVAL"),
+    ],
+)
+def test_what_is_not_understood_waits_for_spark_and_is_refused_without(
+    condition: str, said: str
+) -> None:
+    filtered = query(f"SELECT a FROM t WHERE a > 1 AND ({condition})")
+    selected = query(f"SELECT {condition} AS c FROM t")
+    assert selected.outputs is not None
+    for asked, left in ((filtered, filtered.conjuncts[1]), (selected, selected.outputs[0].expr)):
+        assert isinstance(left, SparkText)
+        assert left.sql == condition, "as it was written"
+        with pytest.raises(QueryMeshError, match=said):
+            asked.bind({"t": SCHEMA})
 
 
 @pytest.mark.parametrize(
@@ -198,18 +222,83 @@ def test_a_query_without_meaning_is_refused(sql: str, said: str) -> None:
         ("SELECT * EXCEPT (a) FROM t", "EXCEPT"),
         ("SELECT a FROM db.t", "one name"),
         ("SELECT a FROM t TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
-        ("SELECT t.a.b FROM t", "nested"),
-        ("SELECT a FROM t WHERE a BETWEEN SYMMETRIC 2 AND 1", "not supported"),
-        ("SELECT a FROM t WHERE s LIKE ANY ('a', 'b')", "ANY"),
-        ("SELECT a FROM t WHERE a & 1 = 1", "&"),
-        ("SELECT a FROM t WHERE CAST(a AS BINARY) = b", "cast to a number, DECIMAL"),
-        ("SELECT a FROM t WHERE t = INTERVAL 1 DAY", "INTERVAL"),
+        ("SELECT a FROM t WHERE a IN (SELECT 1) AND hex(a) = 'A'", "subquery"),
+        ("SELECT a FROM t WHERE hex(a) IN (SELECT 1)", "subquery"),
+        ("SELECT hex(sum(a) OVER (PARTITION BY b)) FROM t", "OVER"),
     ],
 )
 def test_what_is_not_supported_is_named(sql: str, said: str) -> None:
     with pytest.raises(QueryMeshError, match=said) as error:
         query(sql)
     assert isinstance(error.value, (UnsupportedError, QueryError))
+
+
+def texts_of(sql: str, **functions: object) -> list[str]:
+    asked = query(sql, functions=functions)  # type: ignore[arg-type]
+    return [to_text(part) for part in asked.conjuncts]
+
+
+@pytest.mark.parametrize(
+    ("where", "parts"),
+    [
+        ("(a[0] > 1 AND b = 2) AND c.d.e", ["a[0] > 1", "b = 2", "c.d.e"]),
+        ("a[0] BETWEEN 1 AND 2 AND b = 2", ["a[0] BETWEEN 1 AND 2", "b = 2"]),
+        ("a[0] = 1 OR b = 2 AND c = 3", ["a[0] = 1 OR b = 2 AND c = 3"]),
+        ("CASE WHEN a[0] = 1 AND b THEN c END AND d", ["CASE WHEN a[0] = 1 AND b THEN c END", "d"]),
+        ("exists(a, x -> x > 1 AND x < 3) AND b", ["exists(a, x -> x > 1 AND x < 3)", "b"]),
+        ("extract(year FROM d) = 1 AND b", ["extract(year FROM d) = 1", "b"]),
+        ("trim(BOTH 'x' FROM s) = 'y' AND trim(s) = 'z'",
+         ["trim(BOTH 'x' FROM s) = 'y'", "trim(s) = 'z'"]),
+        ("a[0] IS DISTINCT FROM b AND c", ["a[0] IS DISTINCT FROM b", "c"]),
+        ("hex(s) = 'it''s (AND' -- AND so on\n AND b", ["hex(s) = 'it''s (AND'", "b"]),
+        ("hex(`a AND b`) = \"x AND y\" AND b", ["hex(`a AND b`) = \"x AND y\"", "b"]),
+    ],
+)  # fmt: skip
+def test_what_is_left_to_spark_is_cut_out_as_it_was_written(where: str, parts: list[str]) -> None:
+    assert texts_of(f"SELECT a FROM t WHERE {where}") == parts
+    assert texts_of(f"SELECT a, d.end FROM u JOIN t ON {where}, v WHERE u.x[1]") == [
+        *parts,
+        "u.x[1]",
+    ]
+    assert texts_of(f"SELECT a FROM t WHERE {where} GROUP BY a HAVING count(*) > 1") == parts
+
+
+def test_python_functions_are_told_from_what_stands_around_them() -> None:
+    near = predicate(lambda x: x, name="near")
+    sql = "SELECT a FROM t WHERE near(a.b.c, d) AND hex(near(b)) || 'x' = hex(1)"
+    inside, around = query(sql, functions={"near": near}).conjuncts
+    assert isinstance(inside, UserCall)
+    first, second = inside.args
+    assert isinstance(first, SparkText)
+    assert (first.sql, second) == ("a.b.c", Column(None, "d"))
+    assert isinstance(around, SparkText)
+    assert around.sql == f"hex({part_name(0)}) || 'x' = hex(1)"
+    assert around.parts == (UserCall("near", (Column(None, "b"),)),)
+
+
+def test_a_python_function_within_a_lambda_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"(?i)near\(x\) within .*lambda"):
+        query("SELECT a FROM t WHERE exists(a, x -> near(x))", functions={"near": lambda x: x})
+
+
+@pytest.mark.parametrize(
+    ("output", "name", "sql"),
+    [
+        ("a.b.c", "c", "a.b.c"),
+        ("a.b.c AS d", "d", "a.b.c"),
+        ("a[0]", "a[0]", "a[0]"),
+        ("a[0].b", "b", "a[0].b"),
+        ("hex(a) h", "h", "hex(a)"),
+        ("d + INTERVAL 1 DAY AS `next day`", "next day", "d + INTERVAL 1 DAY"),
+        ("a[0] IS DISTINCT FROM b AS x", "x", "a[0] IS DISTINCT FROM b"),
+    ],
+)
+def test_outputs_that_are_left_to_spark_have_names_too(output: str, name: str, sql: str) -> None:
+    outputs = query(f"SELECT b, {output}, lower(s) FROM t").outputs
+    assert outputs is not None
+    assert [each.name for each in outputs] == ["b", name, "lower(s)"]
+    assert isinstance(outputs[1].expr, SparkText)
+    assert outputs[1].expr.sql == sql
 
 
 def test_user_functions_are_found_whatever_their_case_and_win_over_built_ins() -> None:

@@ -114,8 +114,10 @@ class Converter:
 
     def left_to_spark(self, node: exp.Expr, span: Span | None, problem: QueryMeshError) -> Expr:
         """The text of what is not understood; the problem itself where Spark cannot help."""
-        if self.source is None or span is None or node.find(*_NOT_OF_A_ROW):
+        if self.source is None or span is None:
             raise problem
+        if (part := node.find(*_NOT_OF_A_ROW)) is not None:
+            raise problem if isinstance(problem, UnsupportedError) else _unsupported(part)
         known = [
             (self._part(each, cut), cut)
             for each, cut in self.understood(node)

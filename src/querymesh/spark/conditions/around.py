@@ -40,9 +40,10 @@ class Guarded:
         if not self.what.may_raise:
             return made
         for guard in reversed(self.guards):
-            opaque = isinstance(guard, Understood)
-            holds = guard.of_relation(frame) if opaque else F.expr(native_sql(guard))
-            made = F.when(holds, made)
+            if isinstance(guard, Understood):
+                made = F.when(guard.of_relation(frame), made)
+            else:
+                made = F.when(F.expr(native_sql(guard)), made)
         return made
 
 
