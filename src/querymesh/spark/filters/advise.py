@@ -20,7 +20,8 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.conditions.read import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
-from querymesh.spark.filters.learning import Evidence, FilterJob, Learning, keep
+from querymesh.spark.filters.filter_job import FilterJob
+from querymesh.spark.filters.learning import Evidence, Learning, keep
 from querymesh.spark.filters.pushed import left_to_spark
 
 ON_ERROR = "raise"

@@ -14,18 +14,13 @@ What was decided is remembered for the session, by plan and conditions.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from querymesh.arrays import Floats
-from querymesh.cost.catalyst_cost import estimate_us
 from querymesh.fabric.profile.bounded_profile import (
     called_by_users,
     followed_by,
@@ -38,16 +33,14 @@ from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import Job, next_sample_rows, worth_learning
 from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
-from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
-from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.query.expr import Opaque, opaque_parts_of
+from querymesh.query.model import Filter
 from querymesh.runtime.preparation import Preparation
-from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import parallelism
-from querymesh.spark.filters.native import CatalystColumns
-from querymesh.spark.filters.staged import read_by
-from querymesh.spark.filters.written import needs_python, written_in_stages
+from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
+from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
+from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
-from querymesh.spark.sampling.catalyst_costs import timed_us
 from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import plan_statistics
 from querymesh.spark.workers.worker_python import told_of_worker_python
@@ -62,51 +55,17 @@ MOST_BUDGET_S = 20.0
 UNKNOWN_ROWS = 1_000_000
 """What a job is taken for whose size nobody knows."""
 
-PYTHON_US = (1.0, 50.0)
-"""What one call of a Python function may cost, before anybody has called it."""
-
 SPARE = 4
 """So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
-
-CATALYST_DOUBT = 1.3
-"""Catalyst's costs are timed in the driver, or told by a table: they may be too high by this
-factor."""
-
-SURE, UNSURE = 1.5, 3.0
-"""By which factors what the table says may be wrong."""
-
-SHORT_TEXT, LONG_TEXT = 8.0, 200.0
-"""Bytes of a text, before anybody has seen one."""
 
 PACKED = 4.0
 """By so much, at most, files are packed."""
 
-TIMING_S, TIMED_ROWS = 0.3, 1_000
-"""What timing conditions in Catalyst may take, and on how many rows."""
-
-CROSSING_US, BYTE_US = 0.7, 0.001
-"""A row's way to Python and back: its fixed price, and that of each byte."""
-
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
 
-REMOTE_US = 10.0
-"""What a call is taken to cost of a function that the driver cannot make, and so cannot time."""
-
 KEPT = 64
 """Decisions that a session remembers."""
-
-
-@dataclass(frozen=True)
-class FilterJob:
-    """A filter about to run, and all that is known of it beforehand."""
-
-    source: DataFrame
-    bound: BoundQuery
-    columns: CatalystColumns
-    trees: Mapping[int, Node]
-    sample: DataFrame | pa.Table | None
-    on_error: str
 
 
 class StagedTrainer:
@@ -162,27 +121,6 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     )  # fmt: skip
 
 
-def _as_spark_answers(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery:
-    """The query with functions that only tasks can call as columns that Spark computes."""
-
-    def answered(operator: Operator) -> Operator:
-        called = user_calls_of(operator.expr) if isinstance(operator, Filter) else frozenset()
-        keys = [columns.remote[name] for name in sorted(called) if name in columns.remote]
-        if not isinstance(operator, Filter) or not keys:
-            return operator
-        return replace(operator, expr=Opaque(operator.name, (), pa.bool_(), keys[0]))
-
-    return replace(bound, operators=tuple(map(answered, bound.operators)))
-
-
-def _is_filter(operator: Operator) -> TypeGuard[Filter]:
-    return isinstance(operator, Filter)
-
-
-def _is_opaque(operator: Operator) -> bool:
-    return isinstance(operator, Filter) and bool(opaque_parts_of(operator.expr))
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What a decision was made by: the profile, what operators cost on it, and the whole sample,
@@ -203,8 +141,7 @@ class Learning:
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
         self.statistics = plan_statistics(job.source)
-        self.table = cost_table(job.source.sparkSession)
-        self.asked = _as_spark_answers(job.bound, job.columns)
+        self.asked = answered_by_spark(job.bound, job.columns)
         self.tasks = parallelism(job.source.sparkSession)
         self.evidence: Evidence | None = None
 
@@ -217,7 +154,7 @@ class Learning:
     @cached_property
     def can_pay(self) -> bool:
         """Whether the plan's own statistics leave room for learning, without a sample."""
-        return self._affordable_s(self._plain_range_us()) >= LEAST_BUDGET_S
+        return self._affordable_s(self.costs.plain_range_us()) >= LEAST_BUDGET_S
 
     @property
     def seconds(self) -> float:
@@ -246,8 +183,8 @@ class Learning:
         bound, on_error = self.asked, self.job.on_error
         order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
-        native_us = self._native_us(
-            taken, bytes_of, self._budget_s(self._plain_range_us()) - self.seconds
+        native_us = self.costs.native_us(
+            taken, bytes_of, self._budget_s(self.costs.plain_range_us()) - self.seconds
         )
 
         def budget_s(row_s: float) -> float:
@@ -260,7 +197,7 @@ class Learning:
             # As they arrived: an id that only grows is told by that.
             arrived = profile.take(np.argsort(order[: profile.rows]))
             ordered = replace(arrived, sample=arrived.sample.select(self._told_apart_by))
-            costs = self._costs(ordered, native_us, bytes_of)
+            costs = self.costs.of_profile(ordered, native_us, bytes_of)
             decision = self._decide(ordered, costs)
             self.evidence = Evidence(ordered, costs, taken)
             user_s = float(profile.cost_us[called_by_users(bound)].sum()) / 1e6
@@ -292,7 +229,12 @@ class Learning:
         return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
 
     @cached_property
-    def text_bytes(self) -> float:
+    def costs(self) -> OperatorCosts:
+        """What operators cost, as far as the machine's table tells before there is a sample."""
+        table = cost_table(self.job.source.sparkSession)
+        return OperatorCosts(self.job, self.asked, table, self._text_bytes())
+
+    def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
         rows = self.rows
         if rows is None or self.statistics.bytes is None or rows < 1:
@@ -307,42 +249,6 @@ class Learning:
         """What learning may take if it is to pay for itself."""
         rows = UNKNOWN_ROWS if self.rows is None else self.rows
         return min(worth_learning(plain_us, rows, self.tasks), MOST_BUDGET_S)
-
-    def _plain_range_us(self) -> tuple[float, float]:
-        """What a row costs in plain Spark: at the least, and at the most."""
-        least = most = 0.0
-        for operator in self.job.bound.operators:
-            if needs_python(operator):
-                low, high = PYTHON_US
-            else:
-                low, high = self._estimated_range_us(self.job.trees[operator.index])
-            least, most = least + low, most + high
-        return least, most
-
-    def _estimated_range_us(self, tree: Node) -> tuple[float, float]:
-        """What a condition costs in Catalyst, on short texts and on the longest there may be."""
-        short = estimate_us(tree, dict.fromkeys(tree.references, SHORT_TEXT), self.table)
-        long = estimate_us(tree, dict.fromkeys(tree.references, self.text_bytes), self.table)
-        factor = SURE if long.how_sure >= 0.5 else UNSURE
-        return short.us / factor, max(short.us, long.us * factor)
-
-    def _native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
-        """What each operator costs in Catalyst: timed there where the budget allows, else by the
-        table; infinite for a Python function."""
-        operators = [op for op in self.job.bound.operators if not needs_python(op)]
-        found: Floats = np.full(len(self.job.bound.operators), np.inf)
-        for operator in operators:
-            tree = self.job.trees[operator.index]
-            found[operator.index - 1] = estimate_us(tree, bytes_of, self.table).us
-        if operators and budget_s >= TIMING_S:
-            names = self.job.bound.schemas[self.job.bound.source.alias].names
-            few = taken.select(names).slice(0, TIMED_ROWS)
-            conditions = [self.job.columns.of(op.expr) for op in operators if _is_filter(op)]
-            timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
-            for operator, us in zip(operators, timed if timed is not None else (), strict=False):
-                if not np.isnan(us):
-                    found[operator.index - 1] = us
-        return found
 
     def _take(self, rows: int) -> pa.Table | NoSample:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
@@ -373,23 +279,6 @@ class Learning:
             for part in opaque_parts_of(operator.expr)
         ]
         return list(dict.fromkeys(parts))
-
-    def _costs(self, profile: Profile, native_us: Floats, bytes_of: Mapping[str, float]) -> Costs:
-        """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
-        drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
-        for operator in self.job.bound.operators:
-            at = operator.index - 1
-            if not needs_python(operator):
-                if _is_opaque(operator):
-                    drop_us[at] = pass_us[at] = np.inf
-            elif _is_opaque(self.asked.operators[at]):
-                drop_us[at] = pass_us[at] = REMOTE_US
-
-        def transport_us(operators: frozenset[int], columns: frozenset[str]) -> float:
-            read = read_by(self.job.bound, operators) | columns
-            return CROSSING_US + BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
-
-        return Costs(native_us, drop_us, pass_us, transport_us, catalyst_doubt=CATALYST_DOUBT)
 
     def _decide(self, profile: Profile, costs: Costs) -> Decision:
         job = Job(

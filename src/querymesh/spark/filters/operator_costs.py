@@ -1,0 +1,112 @@
+"""What the operators of a filter cost, in Catalyst and in Python, and the way between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.arrays import Floats
+from querymesh.cost.catalyst_cost import CostTable, estimate_us
+from querymesh.optimize.placement.costs import Costs
+from querymesh.query.model import BoundQuery, Filter
+from querymesh.spark.conditions.catalyst import Node
+from querymesh.spark.filters.filter_job import FilterJob, is_opaque
+from querymesh.spark.filters.staged import read_by
+from querymesh.spark.filters.written import needs_python
+from querymesh.spark.sampling.catalyst_costs import timed_us
+from querymesh.stats.profile import Profile
+
+PYTHON_US = (1.0, 50.0)
+"""What one call of a Python function may cost, before anybody has called it."""
+
+CATALYST_DOUBT = 1.3
+"""Catalyst's costs are timed in the driver, or told by a table: they may be too high by this
+factor."""
+
+SURE, UNSURE = 1.5, 3.0
+"""By which factors what the table says may be wrong."""
+
+SHORT_TEXT, LONG_TEXT = 8.0, 200.0
+"""Bytes of a text, before anybody has seen one."""
+
+TIMING_S, TIMED_ROWS = 0.3, 1_000
+"""What timing conditions in Catalyst may take, and on how many rows."""
+
+CROSSING_US, BYTE_US = 0.7, 0.001
+"""A row's way to Python and back: its fixed price, and that of each byte."""
+
+REMOTE_US = 10.0
+"""What a call is taken to cost of a function that the driver cannot make, and so cannot time."""
+
+
+@dataclass(frozen=True)
+class OperatorCosts:
+    """Costs of one filter's operators, by the machine's table of prices and by a sample.
+
+    `asked` is the query as it is profiled; `text_bytes` is how long texts may be on average.
+    """
+
+    job: FilterJob
+    asked: BoundQuery
+    table: CostTable
+    text_bytes: float
+
+    def plain_range_us(self) -> tuple[float, float]:
+        """What a row costs in plain Spark: at the least, and at the most."""
+        least = most = 0.0
+        for operator in self.job.bound.operators:
+            if needs_python(operator):
+                low, high = PYTHON_US
+            else:
+                low, high = self._estimated_range_us(self.job.trees[operator.index])
+            least, most = least + low, most + high
+        return least, most
+
+    def _estimated_range_us(self, tree: Node) -> tuple[float, float]:
+        """What a condition costs in Catalyst, on short texts and on the longest there may be."""
+        short = estimate_us(tree, dict.fromkeys(tree.references, SHORT_TEXT), self.table)
+        long = estimate_us(tree, dict.fromkeys(tree.references, self.text_bytes), self.table)
+        factor = SURE if long.how_sure >= 0.5 else UNSURE
+        return short.us / factor, max(short.us, long.us * factor)
+
+    def native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
+        """What each operator costs in Catalyst: timed there where the budget allows, else by the
+        table; infinite for a Python function."""
+        operators = [
+            op for op in self.job.bound.operators if isinstance(op, Filter) and not needs_python(op)
+        ]
+        found: Floats = np.full(len(every), np.inf)
+        for operator in operators:
+            tree = self.job.trees[operator.index]
+            found[operator.index - 1] = estimate_us(tree, bytes_of, self.table).us
+        if operators and budget_s >= TIMING_S:
+            names = self.job.bound.schemas[self.job.bound.source.alias].names
+            few = taken.select(names).slice(0, TIMED_ROWS)
+            conditions = [self.job.columns.of(op.expr) for op in operators]
+            timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
+            for operator, us in zip(operators, timed if timed is not None else (), strict=False):
+                if not np.isnan(us):
+                    found[operator.index - 1] = us
+        return found
+
+    def of_profile(
+        self, profile: Profile, native_us: Floats, bytes_of: Mapping[str, float]
+    ) -> Costs:
+        """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
+        drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
+        for operator in self.job.bound.operators:
+            at = operator.index - 1
+            if not needs_python(operator):
+                if is_opaque(operator):
+                    drop_us[at] = pass_us[at] = np.inf
+            elif is_opaque(self.asked.operators[at]):
+                drop_us[at] = pass_us[at] = REMOTE_US
+
+        def transport_us(operators: frozenset[int], columns: frozenset[str]) -> float:
+            read = read_by(self.job.bound, operators) | columns
+            return CROSSING_US + BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
+
+        return Costs(native_us, drop_us, pass_us, transport_us, catalyst_doubt=CATALYST_DOUBT)
