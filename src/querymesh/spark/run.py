@@ -150,7 +150,7 @@ def aggregate_result(out: DataFrame, query: Query, delay_us: int | None) -> Data
     if query.aggregate is None:
         return out
     delay = None if delay_us is None else f"{delay_us} microseconds"
-    written = {output.name: to_text(output.expr) for output in query.outputs}
-    grouped = aggregated(out, query.aggregate, delay, written)
+    texts = {output.name: to_text(output.expr) for output in query.outputs or ()}
+    grouped = aggregated(out, query.aggregate, delay, texts)
     remember(grouped, inspect(out))
     return grouped

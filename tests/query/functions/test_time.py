@@ -67,7 +67,7 @@ def test_dates_and_null_have_parts_too() -> None:
 )
 def test_what_depends_on_the_sessions_zone_is_left_to_spark(sql: str) -> None:
     n = pa.array([dt.datetime(2024, 3, 10, 2, 45)], pa.timestamp("us"))
-    with pytest.raises(UnsupportedError, match="session|no meaning that all engines share"):
+    with pytest.raises(UnsupportedError, match=r"session|no meaning that all engines share"):
         computed(sql, n=n, d=pa.array([dt.date(2024, 3, 10)]))
 
 
