@@ -39,13 +39,13 @@ def aggregated(
     out: DataFrame,
     aggregation: Aggregation,
     watermark: str | None = None,
-    written: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The asked columns, of the DataFrame that the query without its aggregates gave.
 
     `watermark` is how late a row of a stream may come ("10 seconds"). With it, the groups of a time
     window are finished, and their state is dropped, once time has gone on by so much. A watermark
-    that the time column carries already stands. `written` tells errors what the columns of the
+    that the time column carries already stands. `texts` tell errors what the columns of the
     DataFrame are in the query's own words.
     """
     time, keys = aggregation.time, aggregation.keys
@@ -60,7 +60,7 @@ def aggregated(
     try:
         groups = _groups(out, keys, aggregation.aggregates)
     except AnalysisException as problem:
-        said = _in_words(str(problem.getMessage()).splitlines()[0], written or {})
+        said = _in_words(str(problem.getMessage()).splitlines()[0], texts or {})
         raise SchemaError(
             f"{_guilty(out, aggregation)}: Spark cannot compute it here: {said}"
         ) from problem
@@ -122,9 +122,9 @@ def _output(groups: DataFrame, output: Output, types: Types) -> SparkColumn:
     return F.expr(spark_sql(expr)).alias(output.name)
 
 
-def _in_words(said: str, written: Mapping[str, str]) -> str:
+def _in_words(said: str, texts: Mapping[str, str]) -> str:
     """What Spark said, with the user's columns for those that only we know."""
-    return re.sub(r"`?\b(c\d+)\b`?", lambda found: written.get(found[1], found[0]), said)
+    return re.sub(r"`?\b(c\d+)\b`?", lambda found: texts.get(found[1], found[0]), said)
 
 
 def _by_spark(groups: DataFrame, text: SparkText, where: str) -> SparkColumn:

@@ -170,7 +170,7 @@ def aggregate_result(out: DataFrame, query: Query, watermark_us: int | None) -> 
     if query.aggregate is None:
         return out
     watermark = None if watermark_us is None else f"{watermark_us} microseconds"
-    written = {output.name: to_text(output.expr) for output in query.outputs or ()}
-    grouped = aggregated(out, query.aggregate, watermark, written)
+    texts = {output.name: to_text(output.expr) for output in query.outputs or ()}
+    grouped = aggregated(out, query.aggregate, watermark, texts)
     remember(grouped, inspect(out))
     return grouped

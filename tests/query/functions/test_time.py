@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from meaning import computed, value_of
+from querymesh.errors import UnsupportedError
 
 MOMENT = dt.datetime(2023, 12, 31, 20, 15, 42, 999999, tzinfo=dt.UTC)
 PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -49,3 +50,32 @@ def test_dates_and_null_have_parts_too() -> None:
         [1969, None], [12, None], [31, None],
     ]  # fmt: skip
     assert [value_of(f"{part}(NULL)") for part in PARTS] == [None] * 6
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "hour(TIMESTAMP '2024-03-10 02:30:00')",
+        "hour(TIMESTAMP '2024-03-10 02:30:00+01:00')",
+        "CAST(TIMESTAMP '2024-03-10 02:30:00' AS DATE)",
+        "CAST(TIMESTAMP '2024-03-10 02:30:00+01:00' AS DATE)",
+        "coalesce(TIMESTAMP '2024-03-10 02:30:00', NULL)",
+        "n < TIMESTAMP '2024-03-10 02:30:00'",
+        "d < TIMESTAMP '2024-03-10 02:30:00'",
+        "d < TIMESTAMP '2024-03-10 00:00:00+01:00'",
+    ],
+)
+def test_what_depends_on_the_sessions_zone_is_left_to_spark(sql: str) -> None:
+    n = pa.array([dt.datetime(2024, 3, 10, 2, 45)], pa.timestamp("us"))
+    with pytest.raises(UnsupportedError, match=r"session|no meaning that all engines share"):
+        computed(sql, n=n, d=pa.array([dt.date(2024, 3, 10)]))
+
+
+def test_literals_beside_zoneless_times_and_dates_are_readings_of_the_clock() -> None:
+    n = pa.array([dt.datetime(2024, 3, 10, 2, 30), None], pa.timestamp("us"))
+    d = pa.array([dt.date(2024, 3, 10), None])
+    assert computed("n = '2024-03-10 02:30:00'", n=n) == [True, None]
+    assert computed("n = TIMESTAMP_NTZ '2024-03-10 02:30:00'", n=n) == [True, None]
+    assert computed("n > d", n=n, d=d) == [True, None]
+    assert computed("d = '2024-03-10 23:00:00'", d=d) == [True, None], "its time is left out"
+    assert computed("d = TIMESTAMP '2024-03-10 00:00:00'", d=d) == [True, None]

@@ -80,3 +80,20 @@ def test_a_run_that_needs_python_says_it_before_it_starts(
     even = qm.predicate(lambda n: n % 2 == 0, name="even", columns=["id"], vectorised=False)
     with pytest.raises(SetupError, match=r"run Python 3\.2"):
         numbers.transform(qm.where(even, engine="fabric", policy="single"))
+
+
+SPARK_SAYS = """An exception was thrown from the Python worker. Traceback (most recent call last):
+pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has \
+different version: 3.9 than that in driver: 3.11, PySpark cannot run with different minor versions.
+"""
+
+
+def test_the_failure_of_a_task_is_told_in_a_sentence():
+    told = worker_python.mismatch_in(SPARK_SAYS)
+    assert told is not None
+    assert "workers run Python 3.9, this program Python 3.11" in told
+    assert worker_python.mismatch_in("something else") is None
+    with pytest.raises(SetupError, match="PYSPARK_PYTHON"), worker_python.told_of_worker_python():
+        raise RuntimeError(SPARK_SAYS)
+    with pytest.raises(ValueError, match="else"), worker_python.told_of_worker_python():
+        raise ValueError("something else")

@@ -25,7 +25,7 @@ from querymesh.query.expr import (
     UserCall,
     user_calls_of,
 )
-from querymesh.query.functions import FUNCTIONS, TESTS, TIME_PARTS
+from querymesh.query.functions import FUNCTIONS, TESTS
 from querymesh.query.functions.cast import can_cast
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
@@ -96,8 +96,7 @@ class _Typing:
                 return self._call(expr)
 
     def _cast(self, expr: Cast) -> tuple[Expr, pa.DataType]:
-        as_read = expr.type in ("date", "timestamp_ntz")
-        inner, source = self.of(_zoneless(expr.operand) if as_read else expr.operand)
+        inner, source = self.of(expr.operand)
         if not can_cast(source, expr.type):
             raise UnsupportedError(
                 f"{to_text(expr)}: a cast from {sql_name(source)} to {expr.type.upper()} has no "
@@ -108,12 +107,10 @@ class _Typing:
         return made, cast_type(expr.type, source)
 
     def _argument(self, name: str, arg: Expr) -> tuple[Expr, pa.DataType]:
-        """A literal of the session's zone is read beside others, or its parts are read off it."""
-        if _zoneless(arg) is arg:
-            return self.of(arg)
-        if name in TIME_PARTS:
-            return self.of(_zoneless(arg))
-        return (arg, pa.timestamp("us")) if FUNCTIONS[name].aligns else self.of(arg)
+        """A literal of the session's zone is read beside others."""
+        if _zoneless(arg) is not arg and FUNCTIONS[name].aligns:
+            return arg, pa.timestamp("us")
+        return self.of(arg)
 
     def _call(self, expr: Call) -> tuple[Expr, pa.DataType]:
         function = FUNCTIONS[expr.function]

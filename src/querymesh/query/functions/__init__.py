@@ -16,9 +16,6 @@ FUNCTIONS: dict[str, Function] = {
 TESTS = frozenset(function.name for function in COMPARISON)
 """Those that compare, and give a BOOLEAN."""
 
-TIME_PARTS = frozenset(function.name for function in TIME)
-"""Those that read a part off a date or a timestamp."""
-
 ALIASES = {
     "btrim": "trim",
     "ceiling": "ceil",

@@ -75,9 +75,8 @@ class OperatorCosts:
     def native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
         """What each operator costs in Catalyst: timed there where the budget allows, else by the
         table; infinite for a Python function."""
-        operators = [
-            op for op in self.job.bound.operators if isinstance(op, Filter) and not needs_python(op)
-        ]
+        every = self.job.bound.operators
+        operators = [op for op in every if isinstance(op, Filter) and not needs_python(op)]
         found: Floats = np.full(len(every), np.inf)
         for operator in operators:
             tree = self.job.trees[operator.index]
