@@ -63,7 +63,7 @@ def expected(folder: Path) -> int:
 
 def test_help_names_every_command() -> None:
     text = invoke("--help").output
-    assert all(name in text for name in ("demo", "run", "explain", "bench", "doctor"))
+    assert all(name in text for name in ("demo", "run", "explain", "advise", "bench", "doctor"))
 
 
 def test_an_input_without_a_name_is_wrong_usage(folder: Path) -> None:

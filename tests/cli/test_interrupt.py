@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,10 +33,12 @@ def test_any_command_that_is_interrupted_ends_with_130(
         fails(invoke(*words), 130, "stopped by Ctrl-C")
 
 
-def waits_for(found: object, process: subprocess.Popen[str], seconds: float = 240) -> None:
+def waits_for(
+    found: Callable[[], object], process: subprocess.Popen[str], seconds: float = 240
+) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
-        if callable(found) and found():
+        if found():
             return
         time.sleep(0.2)
     pytest.fail(f"nothing came: {process.communicate(timeout=10) if process.poll() else 'waiting'}")
@@ -81,3 +84,45 @@ def test_a_stream_that_is_interrupted_goes_on_where_it_stopped(tmp_path: Path) -
     assert ended.returncode == 0, (told, problems)
     found = pq.read_table(out, schema=pa.schema([("id", pa.int64())])).column("id").to_pylist()
     assert sorted(found) == [i for i in range(200) if i % 6 == 0]
+
+
+LAZY = """
+import pathlib
+import time
+import querymesh as qm
+
+@qm.predicate(columns=["id"], vectorised=False)
+def lazy(number):
+    pathlib.Path({called!r}).touch()
+    time.sleep(0.05)
+    return True
+"""
+
+
+@pytest.mark.spark(own_process=True)
+def test_a_batch_that_is_interrupted_says_no_more_than_that(tmp_path: Path) -> None:
+    called, functions, rows = (tmp_path / name for name in ("called", "f.py", "rows.parquet"))
+    pq.write_table(pa.table({"id": range(3000)}), rows)
+    functions.write_text(LAZY.format(called=str(called)), encoding="utf-8")
+    query = tmp_path / "query.sql"
+    query.write_text("SELECT * FROM Rows WHERE lazy(id)", encoding="utf-8")
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "querymesh.cli.main", "run", str(query)),
+            *("--input", f"Rows={rows}", "--output", str(tmp_path / "out")),
+            *("--functions", str(functions)),
+        ],
+        env={name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        waits_for(called.exists, running)
+        os.killpg(running.pid, signal.SIGINT)
+        told, problems = running.communicate(timeout=120)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == 130, (told, problems)
+    assert "Traceback" not in told + problems, problems
+    assert "\tat " not in problems, problems
+    assert problems.rstrip().endswith("stopped by Ctrl-C")

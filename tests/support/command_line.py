@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from querymesh.cli.added import GROUP
-from querymesh.cli.main import command_line
+from querymesh.cli.commands import command_line
 
 
 def invoke(*words: str | Path, added: list[EntryPoint] | None = None) -> Result:

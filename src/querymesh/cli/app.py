@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from rich.text import Text
 from typer.core import TyperGroup
 
-from querymesh.cli.interrupt import INTERRUPTED, err, stop_all
+from querymesh.cli.interrupt import err, stop_all
+from querymesh.cli.main import INTERRUPTED
 from querymesh.errors import QueryMeshError
 from querymesh.spark.workers.worker_python import mismatch_in
 
@@ -26,14 +27,19 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except QueryMeshError as problem:
-            err.print(Text(str(problem), style="red"), soft_wrap=True)
+            err.print(Text(_as_typed(str(problem)), style="red"), soft_wrap=True)
         except PySparkException as problem:
-            err.print(Text(_task_error(problem), style="red"), soft_wrap=True)
+            err.print(Text(_as_typed(_task_error(problem)), style="red"), soft_wrap=True)
         except KeyboardInterrupt:
             stop_all()
             err.print("stopped by Ctrl-C", soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         raise typer.Exit(1)
+
+
+def _as_typed(text: str) -> str:
+    """An error with the options it names as one types them here."""
+    return text.replace('on_error="drop"', "--on-error drop")
 
 
 def _task_error(problem: PySparkException) -> str:

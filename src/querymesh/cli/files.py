@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from typer import BadParameter
 
@@ -80,8 +81,8 @@ def read_file(spark: SparkSession, path: str, reader: Reader) -> DataFrame:
     style = reader.style(path)
     try:
         return spark.read.format(style).options(**reader.options_for(style)).load(path)
-    except AnalysisException as refused:
-        if reader.format is None or "DATA_SOURCE" not in str(refused.getCondition()):
+    except (PySparkException, Py4JJavaError) as refused:  # PySpark knows no type for this one
+        if "DATA_SOURCE_NOT_FOUND" not in str(refused):
             raise
         raise QueryMeshError(
             f"Spark has no reader for the format {style}: csv, json, orc, parquet, text and xml "

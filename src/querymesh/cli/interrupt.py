@@ -1,8 +1,8 @@
 """Ctrl-C on the command line: jobs and streams are stopped, state is kept, nobody sees a traceback.
 
 PySpark's own handler cancels all jobs from within the signal, on the very connection to Java on
-which the interrupted call still waits: answers get mixed up. Ours only interrupts; what runs is
-cancelled afterwards.
+which the interrupted call still waits: answers get mixed up. Ours has Spark fall silent, since it
+logs a page for every job that is broken off, and interrupts; what runs is cancelled afterwards.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from querymesh.spark.context import cancel_all_jobs, running_session
+from querymesh.spark.context import cancel_all_jobs, running_session, set_log_level
 from querymesh.spark.session import local_session
 
-INTERRUPTED = 130
-"""How shells know a command that Ctrl-C ended: 128 and the number of the signal."""
+SILENCING_SECONDS = 2.0
+"""How long Ctrl-C waits for Spark to fall silent, at most."""
 
 err = Console(stderr=True, highlight=False)
 
@@ -29,8 +29,23 @@ def started_session(app_name: str) -> SparkSession:
     """An embedded Spark for a command, which Ctrl-C ends in good order."""
     session = local_session(app_name=app_name)
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
     return session
+
+
+def _interrupt(*_: object) -> None:
+    # On a thread of its own, which has a connection to Java of its own.
+    silencing = threading.Thread(target=_silence_spark, daemon=True)
+    silencing.start()
+    silencing.join(SILENCING_SECONDS)
+    raise KeyboardInterrupt
+
+
+def _silence_spark() -> None:
+    session = running_session()
+    with suppress(Exception):
+        if session is not None:
+            set_log_level(session, "OFF")
 
 
 @contextmanager

@@ -1,43 +1,18 @@
-"""The command line: demo, run, explain, advise, doctor, and what other distributions add.
-
-The library prints nothing; the modules of this package do.
-"""
+"""The `querymesh` command itself: all else is imported within, where Ctrl-C is told without a
+traceback already."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-
-import typer
-
-from querymesh.cli.added import GROUP, add_commands
-from querymesh.cli.advise import advise
-from querymesh.cli.app import empty_app
-from querymesh.cli.demo import demo
-from querymesh.cli.doctor import doctor
-from querymesh.cli.explain import explain
-from querymesh.cli.interrupt import INTERRUPTED, quieten
-from querymesh.cli.run import run
-
-
-def command_line(added: Iterable[EntryPoint]) -> typer.Typer:
-    """The application with all its commands, those of other distributions among them."""
-    app = empty_app()
-    for command in (demo, run, explain, advise):
-        app.command()(command)
-    add_commands(app, added)
-    app.command()(doctor)
-    return app
+INTERRUPTED = 130
+"""How shells know a command that Ctrl-C ended: 128 and the number of the signal."""
 
 
 def main() -> None:
     """Run the `querymesh` command."""
-    # PySpark logs an analysis error as a page of JSON before it raises it; we print its message.
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    quieten()
     try:
-        command_line(entry_points(group=GROUP))(prog_name="querymesh")
+        from querymesh.cli.commands import run_command_line
+
+        run_command_line()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
 
