@@ -9,7 +9,7 @@ from querymesh.arrays import Floats
 from querymesh.query.expr import columns_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.spark.filters.native import native_sql
-from querymesh.spark.sampling.catalyst_costs import timed_by_outcome_us
+from querymesh.spark.sampling.condition_costs import condition_costs_by_outcome_us
 from querymesh.stats.profile import Profile
 
 
@@ -24,7 +24,8 @@ def native_costs_us(
     conditions = [native_sql(operator.expr) for operator in filters]
     read = {column.name for operator in filters for column in columns_of(operator.expr)}
     sample = profile.sample.select([name for name in profile.sample.column_names if name in read])
-    timed = timed_by_outcome_us(spark, sample, conditions, profile.outcomes > 0)
+    passes = profile.outcomes > 0
+    timed = condition_costs_by_outcome_us(spark, sample, conditions, passes)
     if timed is None:
         return profile.drop_us, profile.pass_us
     drop_us, pass_us = timed

@@ -26,7 +26,7 @@ from querymesh.spark.sampling.catalyst_costs import timed_us
 
 LENGTHS = (20, 80, 320)
 ROWS = 1_000
-BUDGET_S, PATTERNS_S, TURNS = 60.0, 10.0, 300
+BUDGET_S, PATTERNS_S, TURNS = 60.0, 20.0, 150
 """For all conditions at one length: long enough for Java's second compiler."""
 
 WORDS = ("index", "shop", "images", "user", "login", "search", "item", "cart", "blog", "admin")
@@ -246,6 +246,11 @@ def texts(length: int, rows: int = ROWS) -> pa.Table:
             "st": pa.array([{"text": text, "number": n} for n, text in enumerate(written)]),
         }
     )  # fmt: skip
+
+
+def some_text(length: int) -> str:
+    """A text such as web servers log."""
+    return _text(random.Random(1), length)
 
 
 def _text(rng: random.Random, length: int) -> str:

@@ -6,8 +6,10 @@ that does it has a clock of its own, so that other work on the machine weighs li
 
     rows.foreach(compiled condition)    minus    rows.foreach(compiled TRUE)
 
-Conditions take turns and the shortest of each counts: the first turns are Java's compiler's. It
-tells apart what differs by some 0.05 µs a row.
+Conditions take turns, on more rows each time, until no time gets shorter; the shortest counts. The
+first turns belong to Java's compiler: in a session that has just begun, a budget may end before it
+is done. Times are then too long, never too short. Otherwise it tells apart what differs by some
+0.05 µs a row.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
@@ -32,14 +35,15 @@ from querymesh.spark.context import hidden_frame, java, query_execution
 LEAST_COST_US = 1e-3
 BUDGET_S = 0.4
 
-LEAST_BUDGET_S = 0.05
-"""What is left for timing, however long compiling took."""
+FIRST_ROWS, GROWTH = 8, 4
+"""The rows of a condition's first turn, and how many times as many the next turn has."""
 
-WARM_UP_ROWS = 32
-TURNS = 12
-FEWEST_TURNS = 3
-"""Conditions take so many turns, fewer where the budget ends; of fewer than three a time would be
-the compiler's."""
+FEWEST_TURNS = 4
+QUIET_TURNS = 5
+"""Timing ends when each condition took so many turns on all its rows and was not faster in any."""
+
+FASTER = 0.9
+"""A turn that takes less than this share of the shortest before it was faster."""
 
 OUTCOME_ROWS = 1_000
 """So many rows of each outcome are timed."""
@@ -53,7 +57,7 @@ def timed_us(
     sample: pa.Table,
     conditions: Sequence[Column | str],
     budget_s: float = BUDGET_S,
-    turns: int = TURNS,
+    quiet_turns: int = QUIET_TURNS,
 ) -> Floats | None:
     """Microseconds a row of each condition on a sample; not a number for one that cannot be timed.
 
@@ -61,7 +65,7 @@ def timed_us(
     where nothing can be timed: no rows, or a condition reads a column that the sample has not.
     """
     stretches = [Stretch(number, 0, sample.num_rows) for number in range(len(conditions))]
-    return timed_stretches_us(session, sample, conditions, stretches, budget_s, turns)
+    return timed_stretches_us(session, sample, conditions, stretches, budget_s, quiet_turns)
 
 
 def timed_by_outcome_us(
@@ -107,7 +111,7 @@ def timed_stretches_us(
     conditions: Sequence[Column | str],
     stretches: Sequence[Stretch],
     budget_s: float,
-    turns: int = TURNS,
+    quiet_turns: int = QUIET_TURNS,
 ) -> Floats | None:
     """Microseconds a row of each stretch, less what a row costs with no condition."""
     started = perf_counter()
@@ -117,7 +121,9 @@ def timed_stretches_us(
         compiled = _compiled(session, sample, conditions)
         if compiled is None:
             return None
-        return _timed(session, compiled, stretches, budget_s - (perf_counter() - started), turns)
+        # What is compiled for the first time takes long, and would be timed for nothing.
+        left_s = max(budget_s / 2, budget_s - (perf_counter() - started))
+        return _timed(session, compiled, stretches, left_s, quiet_turns)
 
 
 def _timed(
@@ -125,21 +131,21 @@ def _timed(
     compiled: Compiled,
     stretches: Sequence[Stretch],
     budget_s: float,
-    turns: int,
+    quiet_turns: int,
 ) -> Floats:
     started = perf_counter()
     rows, functions = compiled
-    clock = _clock(session)
+    clock = thread_clock(session)
     nothing = Stretch(len(functions) - 1, 0, int(rows.size()))
     runs = [_Run(rows, functions[each.condition], each, clock) for each in (nothing, *stretches)]
-    allowed_ns = 1e9 * max(budget_s, LEAST_BUDGET_S) / (2 * FEWEST_TURNS * len(runs))
-    for run in runs:
-        run.warm_up(allowed_ns)
-    for turn in range(turns):
-        for run in runs:
-            run.take_turn()
-        if turn + 1 >= FEWEST_TURNS and perf_counter() - started > budget_s:
+    longest_ns = 1e9 * budget_s / (FEWEST_TURNS * len(runs))
+    turn = 0
+    while not all(run.quiet_turns >= quiet_turns for run in runs):
+        if turn >= FEWEST_TURNS and perf_counter() - started > budget_s:
             break
+        for run in runs:
+            run.take_turn(longest_ns)
+        turn += 1
     us = np.array([run.least_ns for run in runs]) / 1e3
     return np.asarray(np.maximum(us[1:] - us[0], LEAST_COST_US))
 
@@ -151,31 +157,25 @@ Compiled = tuple[Any, list[Any]]
 class _Run:
     """A compiled condition on a stretch of rows, and the least time that a row took."""
 
-    def __init__(self, rows: Any, function: Any, stretch: Stretch, clock: Callable[[], int]):
-        self._all = rows
+    def __init__(
+        self, rows: Any, function: Any, stretch: Stretch, clock: Callable[[], int]
+    ) -> None:
+        self._all = rows.slice(stretch.start, stretch.stop)
+        self._available = stretch.stop - stretch.start
         self._function = function
-        self._stretch = stretch
         self._clock = clock
-        self._rows: Any = None
-        self._length = 0
+        self._length = min(FIRST_ROWS, self._available)
+        self._rows = self._all.slice(0, self._length)
         self.least_ns = np.nan if function is None else np.inf
+        self.quiet_turns = 0
 
-    def warm_up(self, allowed_ns: float) -> None:
-        """Try a few rows, and take as many as can be run through in the time."""
-        available = self._stretch.stop - self._stretch.start
-        self._slice(min(WARM_UP_ROWS, available))
-        self.take_turn()
+    def take_turn(self, longest_ns: float) -> None:
+        """Run through the rows once; next time through more of them, if it was not long.
+
+        A condition that raises has no time from then on.
+        """
         if np.isnan(self.least_ns):
-            return
-        affordable = int(allowed_ns / max(self.least_ns, 1.0))
-        self._slice(max(1, min(available, affordable)))
-        self.least_ns = np.inf
-
-    def take_turn(self) -> None:
-        """Run through the rows once. A condition that raises has no time from then on."""
-        from py4j.protocol import Py4JJavaError
-
-        if np.isnan(self.least_ns):
+            self.quiet_turns += 1
             return
         try:
             before = self._clock()
@@ -184,11 +184,13 @@ class _Run:
         except (PySparkException, Py4JJavaError):
             self.least_ns = np.nan
             return
-        self.least_ns = min(self.least_ns, taken / self._length)
-
-    def _slice(self, length: int) -> None:
-        start = self._stretch.start
-        self._rows, self._length = self._all.slice(start, start + length), length
+        a_row = taken / self._length
+        self.quiet_turns = 0 if a_row < FASTER * self.least_ns else self.quiet_turns + 1
+        self.least_ns = min(self.least_ns, a_row)
+        if self._length < self._available and GROWTH * taken < longest_ns:
+            self._length = min(GROWTH * self._length, self._available)
+            self._rows = self._all.slice(0, self._length)
+            self.quiet_turns = 0
 
 
 def _compiled(
@@ -217,8 +219,6 @@ def _compiled(
 
 def _function(session: SparkSession, expressions: Any, condition: Any, inputs: Any) -> Any:
     """A condition as Spark compiles it; None where only a plan of its own can evaluate it."""
-    from py4j.protocol import Py4JJavaError
-
     jvm = java(session)
     one = jvm.java.util.ArrayList()
     one.add(condition)
@@ -246,7 +246,7 @@ def _no_error_log() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def _clock(session: SparkSession) -> Callable[[], int]:
+def thread_clock(session: SparkSession) -> Callable[[], int]:
     """Nanoseconds of the JVM's thread that serves this one; of the wall if several threads do."""
     threads = java(session).java.lang.management.ManagementFactory.getThreadMXBean()
     pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"

@@ -16,30 +16,28 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
+from time import perf_counter
 
-import numpy as np
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from querymesh.cost.catalyst_cost import CostTable, estimate_us
+from querymesh.cost.catalyst_cost import CostTable
 from querymesh.cost.catalyst_prices import PRICES
-from querymesh.spark.context import analysed, hidden_frame, java, query_execution
-from querymesh.spark.sampling.calibration import texts
-from querymesh.spark.sampling.catalyst_costs import timed_us
+from querymesh.spark.context import java
+from querymesh.spark.sampling.calibration import some_text
+from querymesh.spark.sampling.catalyst_costs import thread_clock
 from querymesh.storage import Storage
 
 VERSION = 1
 SLOWEST = 100.0
 """A factor beyond this, or below one over it, is no measurement."""
 
-LENGTH, ROWS, BUDGET_S, TURNS = 80, 500, 0.15, 60
-CONDITIONS = (
-    "s LIKE '%nowhere%'",
-    "lower(s) = 'nowhere'",
-    "s RLIKE 'nowhere'",
-    "s RLIKE '(select|union|insert|drop)'",
-)
-"""What is timed: texts and regular expressions, which are what there is to decide about."""
+PATTERN, TEXT_BYTES = "(select|union|insert|drop)", 100_000
+REFERENCE_US = 0.0235
+"""What is timed is one search of Java's in one long text, and what a byte of it took where the
+shipped prices come from. Such a loop is fast after a few rounds even in a session that has just
+begun, where conditions on rows take up to fifty times as long as later."""
+
+ROUNDS, BUDGET_S = 40, 0.3
 
 
 def cost_table(session: SparkSession) -> CostTable:
@@ -77,17 +75,20 @@ def remember_slower(folder: Path, machine: str, slower: float) -> None:
 
 
 def measured_slower(session: SparkSession) -> float:
-    """How many times as long conditions take here as the shipped table says; 1 if unknown."""
-    sample = texts(LENGTH, ROWS).select(["s"])
-    timed = timed_us(session, sample, CONDITIONS, BUDGET_S, TURNS)
-    if timed is None:
-        return 1.0
-    schema = query_execution(session.createDataFrame(sample.slice(0, 1))).analyzed().schema()
-    read = analysed(hidden_frame(session, schema), [F.expr(each) for each in CONDITIONS])
-    shipped = CostTable(PRICES)
-    estimates = [estimate_us(each.tree, {"s": LENGTH}, shipped).us for each in read]
-    slower = float(np.exp(np.nanmedian(np.log(timed / np.array(estimates)))))
-    return slower if math.isfinite(slower) and 1 / SLOWEST < slower < SLOWEST else 1.0
+    """How many times as long this machine takes as the one that the shipped prices are of."""
+    started, clock = perf_counter(), thread_clock(session)
+    pattern = java(session).java.util.regex.Pattern.compile(PATTERN)
+    search = pattern.matcher(some_text(TEXT_BYTES))
+    least_ns = math.inf
+    for _ in range(ROUNDS):
+        search.reset()
+        before = clock()
+        search.find()
+        least_ns = min(least_ns, clock() - before)
+        if perf_counter() - started > BUDGET_S:
+            break
+    slower = least_ns / 1e3 / TEXT_BYTES / REFERENCE_US
+    return slower if 1 / SLOWEST < slower < SLOWEST else 1.0
 
 
 @cache
