@@ -41,9 +41,9 @@ def where(
     - `functions`: Python functions that SQL text calls, by name
 
     Each row meets only the predicates it needs, in the order that suits its kind. Rows come out as
-    they went in, with the same schema and, within a partition, in the same order. For a batch
-    DataFrame the mesh is trained here, on a sample (one scan). A stream learns from its first
-    batches and goes on adapting.
+    they went in, with the same schema and, within a partition, in the same order. What Spark can
+    push down stays Spark's. A batch learns here, from a bounded sample, if that can pay for itself;
+    else it runs as written. A stream learns from its first batches and goes on adapting.
     """
     options = RunOptions(
         policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
