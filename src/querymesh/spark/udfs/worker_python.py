@@ -66,8 +66,9 @@ def mismatch_text(worker: str, driver: str, executable: str | None = None) -> st
     found = f" ({executable})" if executable else ""
     return (
         f"Spark's workers run Python {worker}{found} and this program runs {driver}: they must be "
-        f"of one minor version. Set PYSPARK_PYTHON to a Python {driver} that every worker has, before "
-        f"the session starts; on one machine PYSPARK_PYTHON={sys.executable} will do"
+        f"of one minor version. Set PYSPARK_PYTHON to a Python {driver} that every worker has, "
+        "before the session starts; on one machine "
+        f"PYSPARK_PYTHON={sys.executable} will do"
     )
 
 
