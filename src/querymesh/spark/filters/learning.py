@@ -58,8 +58,8 @@ UNKNOWN_ROWS = 1_000_000
 SPARE = 4
 """So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
 
-PACKED = 4.0
-"""By so much, at most, files are packed."""
+PACKED = 2.5
+"""By so much files are packed, about."""
 
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
