@@ -184,7 +184,7 @@ class Learning:
         order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
         native_us = self.costs.native_us(
-            taken, bytes_of, self._budget_s(self.costs.plain_range_us()) - self.seconds
+            taken, self._budget_s(self.costs.plain_range_us()) - self.seconds
         )
 
         def budget_s(row_s: float) -> float:

@@ -17,6 +17,7 @@ from querymesh.spark.filters.filter_job import FilterJob, is_opaque
 from querymesh.spark.filters.staged import read_by
 from querymesh.spark.filters.written import needs_python
 from querymesh.spark.sampling.catalyst_costs import timed_us
+from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes
 from querymesh.stats.profile import Profile
 
 PYTHON_US = (1.0, 50.0)
@@ -27,8 +28,8 @@ CATALYST_DOUBT = 1.3
 factor."""
 
 SURE, UNSURE = 1.2, 1.6
-"""By which factors what the table says may be wrong: small ones, since a sample costs more than most
-jobs could save, and a job that is dearer than it seems runs as written and no worse."""
+"""By which factors what the table says may be wrong: small ones, since a sample costs more than
+most jobs could save, and a job that is dearer than it seems runs as written, and no worse."""
 
 SHORT_TEXT, LONG_TEXT = 8.0, 200.0
 """Bytes of a text, before anybody has seen one."""
@@ -73,23 +74,26 @@ class OperatorCosts:
         factor = SURE if long.how_sure >= 0.5 else UNSURE
         return short.us / factor, max(short.us, long.us * factor)
 
-    def native_us(self, taken: pa.Table, bytes_of: Mapping[str, float], budget_s: float) -> Floats:
+    def native_us(self, taken: pa.Table, budget_s: float) -> Floats:
         """What each operator costs in Catalyst: timed there where the budget allows, else by the
         table; infinite for a Python function."""
         every = self.job.bound.operators
         operators = [op for op in every if isinstance(op, Filter) and not needs_python(op)]
         found: Floats = np.full(len(every), np.inf)
-        for operator in operators:
-            tree = self.job.trees[operator.index]
-            found[operator.index - 1] = estimate_us(tree, bytes_of, self.table).us
-        if operators and budget_s >= TIMING_S:
-            names = self.job.bound.schemas[self.job.bound.source.alias].names
-            few = taken.select(names).slice(0, TIMED_ROWS)
-            conditions = [self.job.columns.of(op.expr) for op in operators]
+        if not operators:
+            return found
+        names = self.job.bound.schemas[self.job.bound.source.alias].names
+        few = taken.select(names).slice(0, TIMED_ROWS)
+        lengths = mean_bytes(few)
+        prices = [estimate_us(self.job.trees[op.index], lengths, self.table) for op in operators]
+        at = [operator.index - 1 for operator in operators]
+        found[at] = [price.us for price in prices]
+        if budget_s >= TIMING_S:
+            conditions = [self.job.columns.of(operator.expr) for operator in operators]
             timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
-            for operator, us in zip(operators, timed if timed is not None else (), strict=False):
-                if not np.isnan(us):
-                    found[operator.index - 1] = us
+            if timed is not None:
+                believed = believed_us(timed, prices)
+                found[at] = np.where(np.isnan(believed), found[at], believed)
         return found
 
     def of_profile(
