@@ -143,6 +143,7 @@ def test_outputs_beside_a_lookup_are_as_spark_makes_them(spark, tables):
         "e.payload.user = u.user AND array_contains(e.arr, u.level)",
         "concat('u', string(e.payload.size)) = u.user AND e.arr[1] >= u.level",
         "e.id % 4 = u.info.quota / 2 AND exists(e.arr, x -> x > u.level)",
+        "cast(e.id as decimal(20,0)) + 9007199254740992BD = u.level + 9007199254740992BD",
     ],
 )
 def test_what_links_two_relations_may_be_anything_spark_compares(spark, tables, condition):
@@ -156,6 +157,16 @@ def test_a_table_given_as_arrow_is_filtered_by_spark_too(spark, tables):
         "WHERE e.payload.user = u.user AND u.info.quota > 2"
     )
     agrees(spark, given, sql)
+
+
+def test_a_column_that_using_merges_may_stand_in_it(spark, tables):
+    users = tables["Users"].withColumn("id", tables["Users"].level.cast("bigint"))
+    users.createOrReplaceTempView("Named")
+    sql = (
+        "SELECT hex(id) AS h, u.info.name FROM Event e JOIN Named u USING (id) "
+        "WHERE hex(id) < '3' AND hex(u.id) > '0'"
+    )
+    agrees(spark, {**tables, "Named": users}, sql)
 
 
 def test_one_relation_under_two_aliases_has_columns_of_each(spark, tables):
@@ -393,6 +404,7 @@ def test_a_watermark_stays_on_the_column_that_had_it(spark, tables, tmp_path):
         ("SELECT explode(arr) AS x FROM Event", qm.UnsupportedError, "no value for a single row"),
         ("SELECT id FROM Event WHERE every(id > 1)", qm.QueryError, "of groups of rows"),
         ("SELECT count(*) AS n, hex(arr[0]) AS h FROM Event", qm.QueryError, "neither grouped by"),
+        ("SELECT id FROM Event WHERE even(len(hex(even(id))))", qm.UnsupportedError, "between"),
         ("SELECT id FROM Event WHERE exists(arr, x -> even(x))", qm.UnsupportedError, "lambda"),
         ("SELECT hex(id) AS a, arr[0] AS A FROM Event", qm.QueryError, "two output columns"),
         ("SELECT hex(id) AS h, count(*) AS n FROM Event", qm.QueryError, "neither grouped by"),

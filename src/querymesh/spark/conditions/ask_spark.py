@@ -6,7 +6,7 @@ that Spark itself says which column a name means, of which type a text is, and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import BooleanType, NullType
+from pyspark.sql.types import BooleanType
 
 from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query.expr import Column, Expr, SparkText, part_name
@@ -75,10 +75,17 @@ class Understood:
 
 
 class AskSpark:
-    """Asks Spark about the texts of one query; `frames` are its inputs by alias."""
+    """Asks Spark about the texts of one query; `frames` are its inputs by alias.
+
+    `merged` are the (alias, column) pairs that unqualified names do not see, because of JOIN USING.
+    """
 
     def __init__(
-        self, session: SparkSession, frames: Mapping[str, DataFrame], typed: Typed
+        self,
+        session: SparkSession,
+        frames: Mapping[str, DataFrame],
+        typed: Typed,
+        merged: Collection[tuple[str, str]] = (),
     ) -> None:
         self.session = session
         self.typed = typed
@@ -89,10 +96,8 @@ class AskSpark:
             for alias, frame in own.items()
             for number, name in attribute_numbers(frame).items()
         }
-        first, *others = (frame.alias(alias) for alias, frame in own.items())
-        for other in others:
-            first = first.crossJoin(other)
-        self.joined = first
+        self.joined = _cross_joined(own)
+        self._merged = _cross_joined(_without(own, merged)) if merged else None
         self._found: dict[SparkText, Understood] = {}
 
     def understood(self, text: SparkText) -> Understood:
@@ -109,15 +114,13 @@ class AskSpark:
             else:
                 written.append(quoted_name(part_name(number)))
                 computed[part_name(number)] = part
-        frame = self.joined.withColumns(
-            {
-                name: F.lit(None).cast(from_arrow_type(self.typed(part), prefer_timestamp_ntz=True))
-                for name, part in computed.items()
-            }
-        )
+        stand_in = {
+            name: F.lit(None).cast(from_arrow_type(self.typed(part), prefer_timestamp_ntz=True))
+            for name, part in computed.items()
+        }
         shown = to_text(text, qualified=True)
         try:
-            (found,) = analysed(frame, [F.expr(text.filled(written))])
+            found = self._analysed(F.expr(text.filled(written)), stand_in)
         except (AnalysisException, ParseException) as refused:
             raise _refusal(refused, text.problem, shown, self.known) from None
         except UnsupportedError as refused:
@@ -127,6 +130,17 @@ class AskSpark:
         parts = {number: computed[name] for number, name in read.items() if name in computed}
         reads = {number: self._columns[number] for number in read if number in self._columns}
         return Understood(shown, found, reads, parts)
+
+    def _analysed(
+        self, column: SparkColumn, stand_in: dict[str, SparkColumn]
+    ) -> AnalysedExpression:
+        try:
+            (found,) = analysed(self.joined.withColumns(stand_in), [column])
+        except AnalysisException as refused:
+            if self._merged is None or refused.getCondition() != "AMBIGUOUS_REFERENCE":
+                raise
+            (found,) = analysed(self._merged.withColumns(stand_in), [column])
+        return found
 
     def _check(self, found: AnalysedExpression, shown: str, problem: QueryMeshError) -> None:
         nodes = list(found.tree.walk())
@@ -152,7 +166,7 @@ class AskSpark:
 def check_condition(found: Understood) -> None:
     """Refuse what is no condition."""
     kind = found.found.type
-    if not isinstance(kind, BooleanType | NullType):
+    if not isinstance(kind, BooleanType):
         raise SchemaError(
             f"{found.shown} is {kind.simpleString().upper()}, not a condition; compare it"
         )
@@ -164,6 +178,22 @@ def _literal_pattern(node: Node) -> str | None:
     pattern = node.children[1]
     value = pattern.fields.get("value") if pattern.kind == "Literal" else None
     return value if isinstance(value, str) else None
+
+
+def _cross_joined(frames: Mapping[str, DataFrame]) -> DataFrame:
+    first, *others = (frame.alias(alias) for alias, frame in frames.items())
+    for other in others:
+        first = first.crossJoin(other)
+    return first
+
+
+def _without(
+    frames: Mapping[str, DataFrame], columns: Collection[tuple[str, str]]
+) -> dict[str, DataFrame]:
+    return {
+        alias: frame.drop(*(name for owner, name in columns if owner == alias))
+        for alias, frame in frames.items()
+    }
 
 
 def _anew(frame: DataFrame) -> DataFrame:

@@ -47,7 +47,11 @@ class Division:
     @cached_property
     def spark(self) -> AskSpark:
         """Spark, who is asked only where there is a question."""
-        return AskSpark(self.session, self.frames, lambda expr: self.typed(expr)[1])
+
+        def dtype(expr: Expr) -> pa.DataType:
+            return self.typed(expr)[1]
+
+        return AskSpark(self.session, self.frames, dtype, self.query.using)
 
     @cached_property
     def frames(self) -> dict[str, DataFrame]:

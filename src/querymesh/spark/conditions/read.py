@@ -139,6 +139,8 @@ class ConditionReader:
             return
         if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
             self.conjuncts += conjuncts_of(read)
+            if not user_calls_of(read):
+                self.guards.append(F.expr(text))
             return
         self.read_analysed(self._analysed(F.expr(text), text), text)
 
@@ -180,13 +182,12 @@ class ConditionReader:
     def _native(self, part: AnalysedExpression, shown: str) -> None:
         """A condition for Catalyst; where we know its meaning on Arrow, for both."""
         read = self._arrow_reading(part)
+        self.guards.append(column_of(self.frame.sparkSession, part.expression))
         if read is not None:
             self.conjuncts.append(read)
             return
         if may_raise(part.tree):
             self.guarded.add(len(self.conjuncts))
-        else:
-            self.guards.append(column_of(self.frame.sparkSession, part.expression))
         self.conjuncts.append(self._opaque(part, shown))
 
     def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
@@ -234,10 +235,8 @@ class ConditionReader:
         raise, where plain Spark would not have come to them."""
         opaque = self._opaque(argument, shown_sql(argument.sql))
         if self.guards and may_raise(argument.tree):
-            every = self.guards[0]
-            for guard in self.guards[1:]:
-                every = every & guard
-            self.columns[opaque.key] = F.when(every, self.columns[opaque.key])
+            for guard in reversed(self.guards):
+                self.columns[opaque.key] = F.when(guard, self.columns[opaque.key])
         return opaque
 
     def _free_name(self, name: str) -> str:

@@ -173,11 +173,16 @@ class Surrounded:
                 return None
             found = self._understood(part)
             relations = found.relations or {self.division.query.relations[0].alias}
-            if len(relations) > 1 or found.parts:
+            if found.parts:
+                raise UnsupportedError(
+                    f"{found.shown} is an argument of a Python function and calls another, with "
+                    "Spark between the two: do what Spark does there in one of the functions"
+                )
+            if len(relations) > 1:
                 raise UnsupportedError(
                     f"{found.shown} is an argument of a Python function and reads "
-                    f"{' and '.join(sorted(relations)) or 'another'}: give the function what it "
-                    "reads of each as an argument of its own"
+                    f"{' and '.join(sorted(relations))}: give the function what it reads of each "
+                    "as an argument of its own"
                 )
             return self._column(min(relations), found)
 
