@@ -97,7 +97,7 @@ def test_functions_are_called_once_a_sampled_row_and_explain_says_how_often(rows
     policy = qm.policies.Mesh(sample_rows=200)
     out = rows.transform(qm.where(fn, "kind RLIKE 'a|b'", policy=policy))
     assert len(asked) == len(set(asked)) == qm.inspect(out).preparation.calls == 200
-    assert "called Python functions on 200 rows" in qm.inspect(out).explain()
+    assert "200 calls of Python functions" in qm.inspect(out).explain()
 
 
 def test_one_line_is_logged_for_a_training(rows, caplog):
