@@ -90,7 +90,7 @@ CONDITIONS = [
     "from_json(body, 'x INT').x > 4",
     "ts > timestamp '2024-01-01' + interval 2 minutes",
     "cast(day as timestamp) > timestamp '2024-01-10'",
-    "try_to_number(number, '9999') > 20.5",
+    "try_add(try_cast(number as double), 1) > 20.5",
     "extract(minute from ts) = 1 AND payload.tags[1] IN (1, 2)",
     "e.attributes['a'] BETWEEN 5 AND 7",
     "number RLIKE '(?=1)1'",

@@ -96,8 +96,9 @@ def test_functions_are_called_once_a_sampled_row_and_explain_says_how_often(rows
     fn = qm.predicate(slow, columns=["text"], vectorised=False, name="slow")
     policy = qm.policies.Mesh(sample_rows=200)
     out = rows.transform(qm.where(fn, "kind RLIKE 'a|b'", policy=policy))
-    assert len(asked) == len(set(asked)) == qm.inspect(out).preparation.calls == 200
-    assert "200 calls of Python functions" in qm.inspect(out).explain()
+    calls = qm.inspect(out).preparation.calls
+    assert len(asked) == len(set(asked)) == calls >= 200, "more rows only where it was in doubt"
+    assert f"{calls} calls of Python functions" in qm.inspect(out).explain()
 
 
 def test_one_line_is_logged_for_a_training(rows, caplog):

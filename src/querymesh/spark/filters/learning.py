@@ -282,7 +282,7 @@ class Learning:
 
     def _decide(self, profile: Profile, costs: Costs) -> Decision:
         job = Job(
-            rows=self.rows,
+            rows=None if self.insist else self.rows,  # who insists asks what is best for a row
             parallelism=self.tasks,
             python_start_s=PYTHON_START_S,
             learned_s=self.seconds,
