@@ -137,7 +137,7 @@ def _plain(
     order: list[str], inputs: Mapping[str, DataFrame], counter: Any, pinned: bool
 ) -> DataFrame:
     """The query in Spark's own words, its steps in this order."""
-    frame = inputs["Stock"]
+    frame = inputs["Stock"].filter("price >= 5")  # which Spark has in its scan in any case
     for operator in order:
         if operator in ROW_TESTS:
             test, column = ROW_TESTS[operator]
@@ -146,8 +146,6 @@ def _plain(
             frame = frame.join(F.broadcast(inputs["News"]), ["sector", "region"])
         elif operator == "research":
             frame = frame.join(F.broadcast(inputs["StreetResearch"]), ["company_name"])
-        else:
-            frame = frame.filter("price >= 5")
     return frame.select("company_name", "symbol", "price", "headline", "analyst")
 
 
