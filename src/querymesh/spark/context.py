@@ -315,7 +315,7 @@ def column_of(session: SparkSession, expression: Any) -> Column:
 
 
 def has_python_filter(frame: DataFrame) -> bool:
-    """Whether a condition within the DataFrame's plan calls a Python function."""
+    """Whether the DataFrame's plan holds a filter of ours that runs in Python."""
     conditions = frame._jdf.queryExecution().analyzed().toString()
     return any(
         "Filter" in line and "#" in line and "querymesh(" in line
