@@ -264,6 +264,13 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
     return found
 
 
+def fields_analysed(frame: DataFrame, struct: Column) -> list[Node]:
+    """The fields of a struct as Catalyst resolves them on a DataFrame: all of them in one call."""
+    plan = frame.select(struct)._jdf.queryExecution().analyzed()
+    made = node_from_json(str(plan.projectList().apply(0).child().toJSON()))
+    return list(made.children[1::2])  # every other child is the name of a field
+
+
 def attribute_numbers(frame: DataFrame) -> dict[int, str]:
     """The names of a DataFrame's columns, by the numbers that tell them apart in a plan."""
     return {int(each.exprId().id()): str(each.name()) for each in _attributes(frame)}

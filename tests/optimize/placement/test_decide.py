@@ -115,7 +115,16 @@ def test_an_operator_leaves_catalyst_only_if_that_pays_at_its_lower_cost():
     assert decided(profile, surely).chosen == "fabric"
     doubted = replace(surely, catalyst_doubt=3.0)
     assert decided(profile, doubted).chosen == "plain"
-    assert decided(profile, doubted).in_doubt
+    assert not decided(profile, doubted).in_doubt, "more rows would not tell what Catalyst takes"
+
+
+def test_of_two_ways_that_are_alike_the_one_without_python_is_taken():
+    profile = filters(2000, [0.9, 0.001])
+    costs = costs_of([BOTH, BOTH], [2.0, 0.8], [0.8, 1.0])
+    decision = decided(profile, costs)
+    sandwich, native = decision.candidates["sandwich"], decision.candidates["native"]
+    assert sandwich.expected_us < native.expected_us < 1.01 * sandwich.expected_us
+    assert decision.chosen == "native"
 
 
 def test_new_workers_must_pay_for_their_start():

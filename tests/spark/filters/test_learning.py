@@ -140,3 +140,29 @@ def test_a_sample_that_is_given_is_learned_from(rows):
     out = rows.transform(qm.where(fn, "kind RLIKE 'a'", sample=sample))
     assert qm.inspect(out).preparation.sample_rows == 2
     assert out.count() == rows.filter("text LIKE '%7%' AND kind = 'a'").count()
+
+
+@pytest.fixture(scope="module")
+def stored_texts(spark, tmp_path_factory):
+    """Texts that pack well, so that their files say little of what a regular expression costs."""
+    folder = str(tmp_path_factory.mktemp("learning") / "texts")
+    spark.range(0, 1_000_000, 1, 4).selectExpr(
+        "id", "concat(repeat('qwertyuiop', 12), IF(id % 1000 = 0, 'rare', 'often'), id % 50) AS s"
+    ).write.parquet(folder)
+    return spark.read.parquet(folder)
+
+
+def test_a_second_of_regular_expressions_is_learned_by_a_quick_look(stored_texts, monkeypatch):
+    monkeypatch.setattr(learning, "bounded_sample", no_sample)
+    conditions = ["s RLIKE '[o]ften|[r]are'", "s RLIKE '[4]|[r]'", "s RLIKE '[r]are'"]
+    out = stored_texts.transform(qm.where(*conditions))
+    run = qm.inspect(out)
+    assert run.preparation.sample_rows >= 500
+    assert run.mesh.single[0] == 3, "the rare one comes first"
+    assert out.count() == stored_texts.filter(" AND ".join(conditions)).count()
+
+
+def test_where_the_order_is_good_already_a_glimpse_is_enough(stored_texts, monkeypatch):
+    monkeypatch.setattr(learning, "profile_within", no_sample)
+    out = stored_texts.transform(qm.where("s RLIKE '[r]are'", "s RLIKE '[o]ften'", "s RLIKE '4'"))
+    assert "as written a row takes about" in qm.inspect(out).mesh.why

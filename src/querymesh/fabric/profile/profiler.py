@@ -22,7 +22,7 @@ from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator, Probe
 from querymesh.stats.profile import Profile
 
-VISIBLE_SECONDS = 0.002
+VISIBLE_SECONDS = 0.0008
 """A single timing shorter than this is repeated until its sum is this long."""
 
 FEW_ROWS = 50

@@ -40,6 +40,9 @@ from querymesh.stats.profile import Profile
 
 PLAIN = "plain"
 
+CLEARLY = 0.02
+"""By this share of plain Spark's time a way through Python must be faster than one without."""
+
 MESH_SECONDS = 0.3
 """What training a mesh takes, about. A job that could not save as much by it trains none."""
 
@@ -170,7 +173,7 @@ class _Filter:
         """The cheapest engine whose saving is certain, else plain Spark."""
         candidates = {PLAIN: self._plain_candidate()}
         candidates |= {name: self._candidate(name, routes) for name, routes in found.items()}
-        by_time = sorted(candidates.values(), key=lambda each: -each.saving.mean_us)
+        by_time = sorted(candidates.values(), key=lambda each: -self._preference_us(each))
         doubtful = [each for each in by_time if each.saving.in_doubt]
         for best in by_time:
             if best.saving.is_certain:
@@ -191,6 +194,13 @@ class _Filter:
         why = self._not_worth_it(by_time[0])
         return self._plain(candidates, ruled_out, in_doubt or bool(doubtful), why)
 
+    def _preference_us(self, candidate: Candidate) -> float:
+        """What a row saves, by which candidates are put in order; a way through Python must be
+        clearly faster than one without."""
+        stages = candidate.mesh.stages
+        crosses = stages is not None and bool(stages.in_python(candidate.mesh))
+        return candidate.saving.mean_us - (CLEARLY * self.plain_us if crosses else 0.0)
+
     def _plain_candidate(self) -> Candidate:
         mesh = written_order(self.query, self.profile.names, self.profile.after)
         nothing = Saving(0.0, 0.0, self.needed_us)
@@ -204,7 +214,7 @@ class _Filter:
             faster = costs.if_catalyst_is_faster()
             plain = plain_us(profile, faster)
             doubted = self._saving(plain, routes.row_us(profile, faster), faster, routes)
-            saving = replace(saving, least_us=min(saving.least_us, doubted.least_us))
+            saving = saving.or_less(doubted)
         return Candidate(
             name=name,
             expected_us=float(row_us.mean()),

@@ -14,7 +14,7 @@ Learning costs time, too. It may cost a share of what it could save at most::
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from querymesh.arrays import Floats
 from querymesh.errors import OptionError
@@ -80,11 +80,21 @@ class Job:
 @dataclass(frozen=True)
 class Saving:
     """What a row saves over plain Spark: as the sample has it, and at the least, doubt taken off;
-    `needed_us` is the margin that it must beat."""
+    `needed_us` is the margin that it must beat.
+
+    `sampled_us` is the least that a sample of any size could show: where costs are not known well,
+    more rows do not help.
+    """
 
     mean_us: float
     least_us: float
     needed_us: float
+    sampled_us: float = math.inf
+
+    def or_less(self, other: Saving) -> Saving:
+        """The saving, if it may as well be the other."""
+        sampled_us = min(self.sampled_us, other.mean_us)
+        return replace(self, least_us=min(self.least_us, other.least_us), sampled_us=sampled_us)
 
     @property
     def is_certain(self) -> bool:
@@ -93,8 +103,8 @@ class Saving:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the saving beats the margin, but might not."""
-        return self.mean_us > self.needed_us and not self.is_certain
+        """Whether the saving beats the margin, but might not, and a larger sample would tell."""
+        return min(self.mean_us, self.sampled_us) > self.needed_us and not self.is_certain
 
 
 def saving_of(

@@ -96,8 +96,9 @@ class ConditionReader:
         self.guarded: set[int] = set()
         self.columns: dict[str, Column] = {}
         self.remote: dict[str, str] = {}
-        self.guards: list[Column] = []
+        self.guards: list[str | Column] = []
         self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
+        self.schema = arrow_schema(frame)
 
     def read(self, condition: Condition) -> None:
         """Read one condition; what is wrong with it is said in its own words."""
@@ -140,14 +141,14 @@ class ConditionReader:
         if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
             self.conjuncts += conjuncts_of(read)
             if not user_calls_of(read):
-                self.guards.append(F.expr(text))
+                self.guards.append(text)
             return
         self.read_analysed(self._analysed(F.expr(text), text), text)
 
     def _check_types(self, read: Expr) -> None:
         """Bind the condition by itself: what does not fit is told, or left to Catalyst."""
         alone = Query("", (Relation(SOURCE, SOURCE),), conjuncts_of(read), None)
-        replace(alone, functions=self.functions).bind({SOURCE: arrow_schema(self.frame)})
+        replace(alone, functions=self.functions).bind({SOURCE: self.schema})
 
     def _catalyst_text(self, text: str, problem: QueryMeshError) -> None:
         """Text that our own reader does not understand, or refuses; Catalyst has the last word."""
@@ -236,7 +237,8 @@ class ConditionReader:
         opaque = self._opaque(argument, shown_sql(argument.sql))
         if self.guards and may_raise(argument.tree):
             for guard in reversed(self.guards):
-                self.columns[opaque.key] = F.when(guard, self.columns[opaque.key])
+                holds = F.expr(guard) if isinstance(guard, str) else guard
+                self.columns[opaque.key] = F.when(holds, self.columns[opaque.key])
         return opaque
 
     def _free_name(self, name: str) -> str:

@@ -21,12 +21,14 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Ints
 from querymesh.fabric.profile.bounded_profile import (
     called_by_users,
     followed_by,
     profile_within,
 )
 from querymesh.fabric.profile.calibrate import calibrate
+from querymesh.fabric.profile.profiler import profile_counted
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
@@ -39,15 +41,24 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
+from querymesh.spark.filters.staged import tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
+from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
 
 LEAST_BUDGET_S = 0.25
 """A sample takes about as long: a job that cannot pay for it is not sampled."""
+
+LOOK_BUDGET_S = 0.05
+"""What learning takes where a quick look into the files will do."""
+
+SAMPLE_BUDGET_S = 1.0
+"""From here on Spark samples, from more places than a quick look sees."""
 
 MOST_BUDGET_S = 20.0
 """However large the job, learning takes no longer."""
@@ -63,6 +74,12 @@ PACKED = 2.5
 
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
+
+GLIMPSE_ROWS, FURTHER_S = 256, 0.04
+"""Rows that tell first what the order as written costs, and what learning takes from there on."""
+
+LEAST_LOOKED_AT = 100
+"""Rows that a quick look must have found to be believed."""
 
 KEPT = 64
 """Decisions that a session remembers."""
@@ -154,7 +171,27 @@ class Learning:
     @cached_property
     def can_pay(self) -> bool:
         """Whether the plan's own statistics leave room for learning, without a sample."""
-        return self._affordable_s(self.costs.plain_range_us()) >= LEAST_BUDGET_S
+        if self._affordable_s(self.costs.plain_range_us()) >= LEAST_BUDGET_S:
+            return True
+        if self._affordable_s(self.costs.plain_range_us(LONG_TEXT)) < LOOK_BUDGET_S:
+            return False
+        if self.looked_at is None:
+            return False
+        self.costs = replace(self.costs, seen=mean_bytes(self.looked_at))
+        return self._affordable_s(self.costs.plain_range_us()) >= LOOK_BUDGET_S
+
+    @cached_property
+    def looked_at(self) -> pa.Table | None:
+        """Rows of the files that were looked at without Spark; None where it must be asked."""
+        job, sources = self.job, self.statistics.sources
+        if job.sample is not None or self._opaque_parts() or len(sources) != 1:
+            return None
+        look = quick_look(self.statistics.plan, sources[0])
+        if look is None:
+            return None
+        schema = job.bound.schemas[job.bound.source.alias]
+        rows = look.rows(SPARE * self.training.sample_rows, schema, tellable(job.bound))
+        return rows if rows is not None and rows.num_rows >= LEAST_LOOKED_AT else None
 
     @property
     def seconds(self) -> float:
@@ -173,31 +210,47 @@ class Learning:
             return self._as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
             return self._as_written("the sample is empty: it runs as written")
+        if not self.insist and not called_by_users(self.asked):
+            plain_us = self._glimpse_us(taken)
+            if self._affordable_s((0.0, plain_us)) < FURTHER_S:
+                return self._as_written(
+                    f"as written a row takes about {plain_us:.2g} µs, and learning more would cost "
+                    "more than it is sure to save: it runs as written"
+                )
         return self._from(taken)
 
-    def _from(self, taken: pa.Table) -> Preparation:
-        """Profile some of the sampled rows, and more of them as long as it is in doubt.
+    def _glimpse_us(self, taken: pa.Table) -> float:
+        """What a row costs in plain Spark as written, by a few rows and the table of prices."""
+        few = taken.take(pa.array(self._shuffled(taken)[:GLIMPSE_ROWS]))
+        profile, _ = profile_counted(self.asked, few, {}, self.job.on_error, timed=False)
+        us = self.costs.in_catalyst(taken, budget_s=0.0).us
+        written = tuple(range(1, profile.operators + 1))
+        return float(replace(profile, drop_us=us, pass_us=us).realized_us(written).mean())
 
-        Rows are profiled in a random order, so that a few stand for all.
-        """
+    def _shuffled(self, taken: pa.Table) -> Ints:
+        """The rows' numbers in a random order, so that a few stand for all."""
+        return np.random.default_rng(self.training.seed).permutation(taken.num_rows)
+
+    def _from(self, taken: pa.Table) -> Preparation:
+        """Profile some of the sampled rows, and more of them as long as it is in doubt."""
         bound, on_error = self.asked, self.job.on_error
-        order = np.random.default_rng(self.training.seed).permutation(taken.num_rows)
+        order = self._shuffled(taken)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
-        native_us = self.costs.native_us(
+        native = self.costs.in_catalyst(
             taken, self._budget_s(self.costs.plain_range_us()) - self.seconds
         )
 
         def budget_s(row_s: float) -> float:
-            plain_us = float(native_us[np.isfinite(native_us)].sum()) + 1e6 * row_s
-            return self._budget_s((0.0, plain_us)) - self.seconds
+            return self._budget_s((0.0, native.together_us + 1e6 * row_s)) - self.seconds
 
         first = taken.take(pa.array(order[: self.training.sample_rows]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
         while True:
             # As they arrived: an id that only grows is told by that.
             arrived = profile.take(np.argsort(order[: profile.rows]))
-            ordered = replace(arrived, sample=arrived.sample.select(self._told_apart_by))
-            costs = self.costs.of_profile(ordered, native_us, bytes_of)
+            told_by = [name for name in taken.column_names if name in self._told_apart_by]
+            ordered = replace(arrived, sample=arrived.sample.select(told_by))
+            costs = self.costs.of_profile(ordered, native, bytes_of)
             decision = self._decide(ordered, costs)
             self.evidence = Evidence(ordered, costs, taken)
             user_s = float(profile.cost_us[called_by_users(bound)].sum()) / 1e6
@@ -254,6 +307,9 @@ class Learning:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
         job = self.job
         schema = job.bound.schemas[job.bound.source.alias]
+        small = self._affordable_s(self.costs.plain_range_us()) < SAMPLE_BUDGET_S
+        if small and self.looked_at is not None:
+            return self.looked_at
         computed = dict(job.columns.opaque)
         wanted = {part.key for part in self._opaque_parts()}
         if isinstance(job.sample, pa.Table):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,9 @@ from querymesh.stats.profile import Profile
 PYTHON_US = (1.0, 50.0)
 """What one call of a Python function may cost, before anybody has called it."""
 
-CATALYST_DOUBT = 1.3
-"""Catalyst's costs are timed in the driver, or told by a table: they may be too high by this
-factor."""
+TIMED_DOUBT, TABLE_DOUBT = 1.3, 3.0
+"""By which factors Catalyst's costs may be too high, if they were timed in the driver, and if only
+a table tells them."""
 
 SURE, UNSURE = 1.2, 1.6
 """By which factors what the table says may be wrong: small ones, since a sample costs more than
@@ -45,43 +45,65 @@ REMOTE_US = 10.0
 
 
 @dataclass(frozen=True)
+class CatalystTimes:
+    """What each operator costs in Catalyst, infinite for a Python function, and by which factor
+    that may be too high."""
+
+    us: Floats
+    doubt: float
+
+    @property
+    def together_us(self) -> float:
+        """What all of Catalyst's operators cost together."""
+        return float(self.us[np.isfinite(self.us)].sum())
+
+
+@dataclass(frozen=True)
 class OperatorCosts:
     """Costs of one filter's operators, by the machine's table of prices and by a sample.
 
-    `asked` is the query as it is profiled; `text_bytes` is how long texts may be on average.
+    `asked` is the query as it is profiled; `text_bytes` is how long texts may be on average, and
+    `seen` how long they are, by column, in rows that were seen.
     """
 
     job: FilterJob
     asked: BoundQuery
     table: CostTable
     text_bytes: float
+    seen: Mapping[str, float] = field(default_factory=dict)
 
-    def plain_range_us(self) -> tuple[float, float]:
-        """What a row costs in plain Spark: at the least, and at the most."""
+    def plain_range_us(self, text_bytes: float | None = None) -> tuple[float, float]:
+        """What a row costs in plain Spark: at the least, and at the most.
+
+        `text_bytes` are how long texts may be on average, if not as it seems.
+        """
         least = most = 0.0
         for operator in self.job.bound.operators:
             if needs_python(operator):
                 low, high = PYTHON_US
             else:
-                low, high = self._estimated_range_us(self.job.trees[operator.index])
+                tree = self.job.trees[operator.index]
+                low, high = self._estimated_range_us(tree, text_bytes or self.text_bytes)
             least, most = least + low, most + high
         return least, most
 
-    def _estimated_range_us(self, tree: Node) -> tuple[float, float]:
+    def _estimated_range_us(self, tree: Node, text_bytes: float) -> tuple[float, float]:
         """What a condition costs in Catalyst, on short texts and on the longest there may be."""
-        short = estimate_us(tree, dict.fromkeys(tree.references, SHORT_TEXT), self.table)
-        long = estimate_us(tree, dict.fromkeys(tree.references, self.text_bytes), self.table)
+        shortest = {**dict.fromkeys(tree.references, SHORT_TEXT), **self.seen}
+        longest = {**dict.fromkeys(tree.references, text_bytes), **self.seen}
+        short = estimate_us(tree, shortest, self.table)
+        long = estimate_us(tree, longest, self.table)
         factor = SURE if long.how_sure >= 0.5 else UNSURE
         return short.us / factor, max(short.us, long.us * factor)
 
-    def native_us(self, taken: pa.Table, budget_s: float) -> Floats:
+    def in_catalyst(self, taken: pa.Table, budget_s: float) -> CatalystTimes:
         """What each operator costs in Catalyst: timed there where the budget allows, else by the
-        table; infinite for a Python function."""
+        table."""
         every = self.job.bound.operators
         operators = [op for op in every if isinstance(op, Filter) and not needs_python(op)]
         found: Floats = np.full(len(every), np.inf)
         if not operators:
-            return found
+            return CatalystTimes(found, 1.0)
         names = self.job.bound.schemas[self.job.bound.source.alias].names
         few = taken.select(names).slice(0, TIMED_ROWS)
         lengths = mean_bytes(few)
@@ -94,10 +116,11 @@ class OperatorCosts:
             if timed is not None:
                 believed = believed_us(timed, prices)
                 found[at] = np.where(np.isnan(believed), found[at], believed)
-        return found
+                return CatalystTimes(found, TIMED_DOUBT)
+        return CatalystTimes(found, TABLE_DOUBT)
 
     def of_profile(
-        self, profile: Profile, native_us: Floats, bytes_of: Mapping[str, float]
+        self, profile: Profile, native: CatalystTimes, bytes_of: Mapping[str, float]
     ) -> Costs:
         """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
         drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
@@ -113,4 +136,4 @@ class OperatorCosts:
             read = read_by(self.job.bound, operators) | columns
             return CROSSING_US + BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
 
-        return Costs(native_us, drop_us, pass_us, transport_us, catalyst_doubt=CATALYST_DOUBT)
+        return Costs(native.us, drop_us, pass_us, transport_us, catalyst_doubt=native.doubt)

@@ -16,7 +16,7 @@ from querymesh.query.expr import Expr, columns_of, opaque_parts_of, user_calls_o
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import is_cheap
-from querymesh.spark.context import analysed
+from querymesh.spark.context import fields_analysed
 from querymesh.spark.filters.native import CatalystColumns
 
 
@@ -53,12 +53,12 @@ def left_to_spark(
     if isinstance(bound, SharedQuery):
         return LeftToSpark(bound)
     native = {
-        operator.index: columns.of(operator.expr)
+        operator.index: operator.expr
         for operator in bound.operators
         if isinstance(operator, Filter) and _is_of_source(operator, bound)
     }
-    found = analysed(source, list(native.values())) if native else []
-    trees = {index: each.tree for index, each in zip(native, found, strict=True)}
+    found = fields_analysed(source, columns.struct_of([*native.values()])) if native else []
+    trees = dict(zip(native, found, strict=True))
     below: set[int] = set()
     above: set[int] = set()
     for operator in bound.operators:
@@ -73,15 +73,11 @@ def left_to_spark(
     kept = [operator.index for operator in bound.operators if operator.index not in gone]
     return LeftToSpark(
         replace(bound, operators=without(bound.operators, gone)),
-        _in_written_order(native, below),
-        _in_written_order(native, above),
+        tuple(columns.of(native[index]) for index in sorted(below)),
+        tuple(columns.of(native[index]) for index in sorted(above)),
         tuple(operator.name for operator in bound.operators if operator.index in gone),
         {new: trees[old] for new, old in enumerate(kept, start=1) if old in trees},
     )
-
-
-def _in_written_order(native: Mapping[int, Column], chosen: Collection[int]) -> tuple[Column, ...]:
-    return tuple(native[index] for index in sorted(chosen))
 
 
 def _expr(operator: Operator) -> Expr:

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import platform
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import perf_counter
 
@@ -108,6 +108,7 @@ def _slower_once(session: SparkSession, machine: str, folder: str) -> float:
     return known[0]
 
 
+@lru_cache(maxsize=1)
 def _machine(session: SparkSession) -> str:
     """What the prices hang on: Spark, Java, the processor."""
     version = java(session).java.lang.System.getProperty("java.version")

@@ -46,7 +46,7 @@ class PlanStatistics:
 
     `bytes` are those of all its sources, after partitions are pruned; None where a source does not
     say. `rows` is set where the plan knows them exactly. `files` and `tasks` are of file sources:
-    how many are read, by about how many tasks.
+    how many are read, by about how many tasks. `plan` is what they were read from.
     """
 
     bytes: int | None
@@ -54,14 +54,14 @@ class PlanStatistics:
     files: int | None
     tasks: int | None
     sources: tuple[Source, ...]
-    _plan: PlanNode
+    plan: PlanNode
 
     def estimated_rows(self) -> RowEstimate | None:
         """About how many rows there are, by files' footers where there are some; None if unknown.
 
         This reads up to three files' ends or beginnings, where they lie on this machine.
         """
-        return _rows(self._plan, iter(self.sources), estimated_source_rows)
+        return _rows(self.plan, iter(self.sources), estimated_source_rows)
 
 
 def plan_statistics(frame: DataFrame) -> PlanStatistics:
@@ -76,7 +76,7 @@ def plan_statistics(frame: DataFrame) -> PlanStatistics:
         files=_total([source.files for source in sources]),
         tasks=_total([source.tasks for source in sources]),
         sources=sources,
-        _plan=plan,
+        plan=plan,
     )
 
 
