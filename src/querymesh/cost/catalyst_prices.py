@@ -124,4 +124,16 @@ PRICES = {
     "ArrayFilter": Price(0.0614),
     "ArrayTransform": Price(0.0627),
     "ArrayAggregate": Price(0.0944),
-}
+    # By kinship: what the same code evaluates, or a function of the same family.
+    **dict.fromkeys(
+        ("TryAdd", "TrySubtract", "TryMultiply", "TryDivide", "TryMod", "BitwiseOr", "BitwiseXor",
+         "BitwiseNot", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "Signum", "IsNaN", "NaNvl"),
+        Price(0.001),
+    ),
+    **dict.fromkeys(
+        ("Log10", "Log2", "Log1p", "Expm1", "Cbrt", "Sin", "Cos", "Tan", "Atan", "Atan2", "Hypot"),
+        Price(0.0132),
+    ),
+    **dict.fromkeys(("Quarter", "WeekDay", "DayOfYear", "WeekOfYear", "LastDay"), Price(0.0281)),
+    "Second": Price(0.0311),
+}  # fmt: skip

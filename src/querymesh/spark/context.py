@@ -6,6 +6,7 @@ place to be told apart in.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -266,9 +267,8 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
 
 def fields_analysed(frame: DataFrame, struct: Column) -> list[Node]:
     """The fields of a struct as Catalyst resolves them on a DataFrame: all of them in one call."""
-    plan = frame.select(struct)._jdf.queryExecution().analyzed()
-    made = node_from_json(str(plan.projectList().apply(0).child().toJSON()))
-    return list(made.children[1::2])  # every other child is the name of a field
+    made = frame.select(struct)._jdf.queryExecution().analyzed().projectList().apply(0).child()
+    return list(node_from_json(str(made.toJSON())).children[1::2])  # the others are names
 
 
 def attribute_numbers(frame: DataFrame) -> dict[int, str]:
@@ -393,10 +393,8 @@ def python_udf(expression: Any) -> PythonUdf:
 def python_worker_settings(session: SparkSession) -> dict[str, str]:
     """The settings that Spark gives its Python workers: the time zone, how values are converted."""
     jvm = java(session)
-    found = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner.getPythonRunnerConfMap(
-        session._jsparkSession.sessionState().conf()
-    )
-    return {
-        str(name): str(value)
-        for name, value in jvm.scala.jdk.javaapi.CollectionConverters.asJava(found).items()
-    }
+    runner = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner
+    found = runner.getPythonRunnerConfMap(session._jsparkSession.sessionState().conf())
+    listed = jvm.scala.jdk.javaapi.CollectionConverters.asJava(found)
+    text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(listed)  # one call
+    return {str(name): str(value) for name, value in json.loads(text).items()}

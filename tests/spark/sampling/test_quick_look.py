@@ -18,7 +18,8 @@ def look_of(frame):
 
 def looked_at(frame, rows=100, names=None):
     look = look_of(frame)
-    return None if look is None else look.rows(rows, arrow_schema(frame), names or frame.columns)
+    found = look and look.rows(rows, arrow_schema(frame), names or frame.columns)
+    return found and found.table
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def test_a_file_that_was_damaged_or_deleted_is_left_to_spark(spark, tmp_path):
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"id": list(range(100))}), path)
     look, schema = look_of(spark.read.parquet(str(path))), pa.schema([("id", pa.int64())])
-    assert look.rows(10, schema, ["id"]).num_rows == 10
+    assert look.rows(10, schema, ["id"]).table.num_rows == 10
     path.write_bytes(b"PAR1 no longer")
     assert look.rows(10, schema, ["id"]) is None
     path.unlink()

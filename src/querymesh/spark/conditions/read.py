@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from pyspark.errors import AnalysisException, ParseException
@@ -29,7 +31,12 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
 from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
 from querymesh.spark.conditions.spark_errors import in_our_words
-from querymesh.spark.context import AnalysedExpression, analysed, column_of
+from querymesh.spark.context import (
+    AnalysedExpression,
+    analysed,
+    column_of,
+    python_worker_settings,
+)
 from querymesh.spark.schema import arrow_schema, arrow_type
 
 Condition: TypeAlias = Predicate | str | Column
@@ -64,6 +71,7 @@ def read_conditions(
 ) -> ReadConditions:
     """The query that keeps the rows of the DataFrame for which all conditions hold."""
     reader = ConditionReader(frame, registered(functions or {}))
+    reader.look_ahead([each for each in conditions if isinstance(each, Column)])
     for condition in conditions:
         reader.read(condition)
     texts = [to_text(conjunct) for conjunct in reader.conjuncts]
@@ -99,6 +107,17 @@ class ConditionReader:
         self.guards: list[str | Column] = []
         self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
         self.schema = arrow_schema(frame)
+        self._ahead: dict[int, AnalysedExpression] = {}
+
+    def look_ahead(self, columns: Sequence[Column]) -> None:
+        """Have all Columns analysed at once, which takes little longer than one of them."""
+        with suppress(AnalysisException, ParseException, UnsupportedError):  # told one by one
+            found = analysed(self.frame, columns) if columns else []
+            self._ahead = {id(each): one for each, one in zip(columns, found, strict=True)}
+
+    @cached_property
+    def _worker_settings(self) -> dict[str, str]:
+        return python_worker_settings(self.frame.sparkSession)
 
     def read(self, condition: Condition) -> None:
         """Read one condition; what is wrong with it is said in its own words."""
@@ -163,6 +182,8 @@ class ConditionReader:
         self.read_analysed(found, text)
 
     def _analysed(self, column: Column, what: str) -> AnalysedExpression:
+        if id(column) in self._ahead:
+            return self._ahead[id(column)]
         try:
             return analysed(self.frame, [column])[0]
         except (AnalysisException, ParseException) as refused:
@@ -214,7 +235,7 @@ class ConditionReader:
         """A UDF of the user's own, applied to columns: a Python operator."""
         from querymesh.spark.udfs.unwrap import as_predicate, loads_on_driver, unwrapped
 
-        call = unwrapped(self.frame.sparkSession, part)
+        call = unwrapped(self.frame.sparkSession, part, self._worker_settings)
         if call is None:
             self._native(part, shown)
             return

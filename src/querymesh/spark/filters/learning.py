@@ -4,9 +4,11 @@
 
     plan's own statistics ─> small, or cheap? ──────────────────────────────────────> as written
             │ no: a budget, a share of what could be saved
-    a bounded sample ─> profile (each function once a row) ─> decide ─> worth it? ─no─> as written
-                              ^                                  │ in doubt, budget left
-                              └──────── twice as many rows ──────┘
+    a look into its files, or a sample by Spark ─> much to save? ─────────────────no─> as written
+            │ yes
+    profile (each function once a row) ─> decide ─> worth it? ────────────────────no─> as written
+            ^                                │ in doubt, budget left
+            └──────── twice as many rows ────┘
 
 What was decided is remembered for the session, by plan and conditions.
 """
@@ -14,6 +16,7 @@ What was decided is remembered for the session, by plan and conditions.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -22,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
+from querymesh.cost.catalyst_cost import CostTable
 from querymesh.fabric.profile.bounded_profile import (
     called_by_users,
     followed_by,
@@ -57,9 +61,6 @@ LEAST_BUDGET_S = 0.25
 LOOK_BUDGET_S = 0.05
 """What learning takes where a quick look into the files will do."""
 
-SAMPLE_BUDGET_S = 1.0
-"""From here on Spark samples, from more places than a quick look sees."""
-
 MOST_BUDGET_S = 20.0
 """However large the job, learning takes no longer."""
 
@@ -78,8 +79,9 @@ PYTHON_START_S = 0.3
 GLIMPSE_ROWS, FURTHER_S = 256, 0.04
 """Rows that tell first what the order as written costs, and what learning takes from there on."""
 
-LEAST_LOOKED_AT = 100
-"""Rows that a quick look must have found to be believed."""
+LOOKED_AT, LEAST_LOOKED_AT = 2, 100
+"""So many times the rows that are profiled first are looked at, and rows that a quick look must
+have found to be believed."""
 
 KEPT = 64
 """Decisions that a session remembers."""
@@ -160,6 +162,8 @@ class Learning:
         self.statistics = plan_statistics(job.source)
         self.asked = answered_by_spark(job.bound, job.columns)
         self.tasks = parallelism(job.source.sparkSession)
+        self.kept = 1.0
+        self.lengths: Mapping[str, float] = {}
         self.evidence: Evidence | None = None
 
     @cached_property
@@ -170,28 +174,30 @@ class Learning:
 
     @cached_property
     def can_pay(self) -> bool:
-        """Whether the plan's own statistics leave room for learning, without a sample."""
-        if self._affordable_s(self.costs.plain_range_us()) >= LEAST_BUDGET_S:
-            return True
+        """Whether the plan's own statistics, and a look at its files, leave room for learning."""
         if self._affordable_s(self.costs.plain_range_us(LONG_TEXT)) < LOOK_BUDGET_S:
             return False
-        if self.looked_at is None:
-            return False
-        self.costs = replace(self.costs, seen=mean_bytes(self.looked_at))
-        return self._affordable_s(self.costs.plain_range_us()) >= LOOK_BUDGET_S
+        least_s = LEAST_BUDGET_S if self.looked_at is None else LOOK_BUDGET_S
+        return self._affordable_s(self.costs.plain_range_us()) >= least_s
 
     @cached_property
     def looked_at(self) -> pa.Table | None:
-        """Rows of the files that were looked at without Spark; None where it must be asked."""
+        """Rows of the files that were looked at without Spark; None where it must be asked.
+
+        What was seen sharpens what operators cost and how many rows they meet.
+        """
         job, sources = self.job, self.statistics.sources
-        if job.sample is not None or self._opaque_parts() or len(sources) != 1:
+        if self.insist or self._opaque_parts() or len(sources) != 1:
             return None
         look = quick_look(self.statistics.plan, sources[0])
         if look is None:
             return None
         schema = job.bound.schemas[job.bound.source.alias]
-        rows = look.rows(SPARE * self.training.sample_rows, schema, tellable(job.bound))
-        return rows if rows is not None and rows.num_rows >= LEAST_LOOKED_AT else None
+        found = look.rows(LOOKED_AT * self.training.sample_rows, schema, tellable(job.bound))
+        if found is None or found.table.num_rows < LEAST_LOOKED_AT:
+            return None
+        self.kept, self.lengths = found.kept, mean_bytes(found.table)
+        return found.table
 
     @property
     def seconds(self) -> float:
@@ -199,7 +205,7 @@ class Learning:
         return perf_counter() - self.started
 
     def learn(self) -> Preparation:
-        """The plan's own statistics first; a sample only where that can pay."""
+        """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
             return self._as_written(
                 "the job is too small, or its conditions too cheap, for learning to pay: it runs "
@@ -281,12 +287,16 @@ class Learning:
     def _as_written(self, why: str) -> Preparation:
         return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
 
-    @cached_property
+    @property
     def costs(self) -> OperatorCosts:
         """What operators cost, as far as the machine's table tells before there is a sample."""
-        table = cost_table(self.job.source.sparkSession)
-        return OperatorCosts(self.job, self.asked, table, self._text_bytes())
+        return OperatorCosts(self.job, self.asked, self._table, self._text_bytes, self.lengths)
 
+    @cached_property
+    def _table(self) -> CostTable:
+        return cost_table(self.job.source.sparkSession)
+
+    @cached_property
     def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
         rows = self.rows
@@ -300,15 +310,14 @@ class Learning:
 
     def _affordable_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may take if it is to pay for itself."""
-        rows = UNKNOWN_ROWS if self.rows is None else self.rows
+        rows = UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
         return min(worth_learning(plain_us, rows, self.tasks), MOST_BUDGET_S)
 
     def _take(self, rows: int) -> pa.Table | NoSample:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
         job = self.job
         schema = job.bound.schemas[job.bound.source.alias]
-        small = self._affordable_s(self.costs.plain_range_us()) < SAMPLE_BUDGET_S
-        if small and self.looked_at is not None:
+        if self.looked_at is not None:
             return self.looked_at
         computed = dict(job.columns.opaque)
         wanted = {part.key for part in self._opaque_parts()}
@@ -338,7 +347,9 @@ class Learning:
 
     def _decide(self, profile: Profile, costs: Costs) -> Decision:
         job = Job(
-            rows=None if self.insist else self.rows,  # who insists asks what is best for a row
+            rows=None
+            if self.insist or self.rows is None
+            else self.rows * self.kept,  # who insists asks what is best for a row
             parallelism=self.tasks,
             python_start_s=PYTHON_START_S,
             learned_s=self.seconds,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Floats
-from querymesh.cost.catalyst_cost import CostTable, estimate_us
+from querymesh.cost.catalyst_cost import CostTable, estimate_us, is_text
 from querymesh.optimize.placement.costs import Costs
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.spark.conditions.catalyst import Node
@@ -33,6 +33,8 @@ most jobs could save, and a job that is dearer than it seems runs as written, an
 
 SHORT_TEXT, LONG_TEXT = 8.0, 200.0
 """Bytes of a text, before anybody has seen one."""
+
+COLUMN = "AttributeReference"
 
 TIMING_S, TIMED_ROWS = 0.3, 1_000
 """What timing conditions in Catalyst may take, and on how many rows."""
@@ -89,8 +91,9 @@ class OperatorCosts:
 
     def _estimated_range_us(self, tree: Node, text_bytes: float) -> tuple[float, float]:
         """What a condition costs in Catalyst, on short texts and on the longest there may be."""
-        shortest = {**dict.fromkeys(tree.references, SHORT_TEXT), **self.seen}
-        longest = {**dict.fromkeys(tree.references, text_bytes), **self.seen}
+        texts = [n.fields["name"] for n in tree.walk() if n.kind == COLUMN and is_text(n)]
+        shortest = {**dict.fromkeys(texts, SHORT_TEXT), **self.seen}
+        longest = {**dict.fromkeys(texts, text_bytes), **self.seen}
         short = estimate_us(tree, shortest, self.table)
         long = estimate_us(tree, longest, self.table)
         factor = SURE if long.how_sure >= 0.5 else UNSURE

@@ -29,14 +29,22 @@ from querymesh.spark.sampling.file_rows import local_path
 from querymesh.spark.sampling.physical_plan import PlanNode
 from querymesh.spark.sampling.sources import Source
 
-SPOTS = 6
+SPOTS = 8
 """Row groups that are looked into, spread over the files."""
 
-READ_FOR_ONE = 8
+READ_FOR_ONE = 4
 """With a filter above the scan, so many rows are read for each one that is wanted."""
 
 PAGE_BYTES = 1 << 16
 """So many bytes are read at a time: a column's first pages, not all of a row group."""
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """Rows of the files, and the share of them that the filters above the scan kept."""
+
+    table: pa.Table
+    kept: float
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class QuickLook:
     files: tuple[str, ...]
     filters: tuple[Expr, ...]
 
-    def rows(self, count: int, schema: pa.Schema, names: Sequence[str]) -> pa.Table | None:
+    def rows(self, count: int, schema: pa.Schema, names: Sequence[str]) -> LookedAt | None:
         """About so many rows with some columns of the DataFrame's schema; None where the files have
         them not, or not of these types."""
         read = {column.name for each in self.filters for column in columns_of(each)} | {*names}
@@ -55,13 +63,14 @@ class QuickLook:
         stored = pa.schema([field for field in schema if field.name in read])
         try:
             spots = _spots(self.files)
-            share = -(-count // max(1, len(spots))) * (READ_FOR_ONE if self.filters else 1)
-            parts = [_first_rows(*spot, share, stored) for spot in spots]
+            each = -(-count // max(1, len(spots))) * (READ_FOR_ONE if self.filters else 1)
+            parts = [_first_rows(*spot, each, stored) for spot in spots]
             table = pa.Table.from_batches([part for part in parts if part is not None], stored)
-            table = self._filtered(table)
+            kept = self._filtered(table)
         except (OSError, KeyError, pa.ArrowException, QueryMeshError):
             return None
-        return table.select([*names]).slice(0, count)
+        share = kept.num_rows / table.num_rows if table.num_rows else 1.0
+        return LookedAt(kept.select([*names]).slice(0, count), share)
 
     def _filtered(self, table: pa.Table) -> pa.Table:
         asked = Query("", (Relation(SOURCE, SOURCE),), self.filters, None)

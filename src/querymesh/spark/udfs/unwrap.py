@@ -89,11 +89,16 @@ def why_left_to_spark(tree: Node) -> str | None:
     return None
 
 
-def unwrapped(session: SparkSession, expression: AnalysedExpression) -> SparkFunctionCall | None:
+def unwrapped(
+    session: SparkSession,
+    expression: AnalysedExpression,
+    settings: dict[str, str] | None = None,
+) -> SparkFunctionCall | None:
     """The UDF that an analysed expression calls; None where it calls none, or Spark keeps it.
 
     `f(g(x))` is one function where both are of one kind and `f` takes nothing else: then Spark
-    chains them in Python too, and `f` gets what `g` returned, unconverted.
+    chains them in Python too, and `f` gets what `g` returned, unconverted. `settings` are what
+    Spark tells its Python workers, where that is known.
     """
     if why_left_to_spark(expression.tree) is not None:
         return None
@@ -120,7 +125,7 @@ def unwrapped(session: SparkSession, expression: AnalysedExpression) -> SparkFun
         keywords=tuple(keywords),
         arguments=T.StructType([T.StructField(f"_{i}", each) for i, each in enumerate(types)]),
         returns=returns,
-        settings=python_worker_settings(session),
+        settings=python_worker_settings(session) if settings is None else settings,
         broadcasts=CarriedBroadcasts([each for udf in found for each in udf.broadcasts]),
     )
     name = str(expression.tree.fields["name"])
