@@ -12,8 +12,8 @@ from querymesh.optimize.placement.decide import Decision
 class Preparation:
     """The mesh that a run starts with, and how it was come by.
 
-    `decision` compares the engines; it is None where nothing was sampled. `calls` are rows on which
-    users' functions were called; `remembered` is whether an earlier call of this session had
+    `decision` compares the engines; it is None where it was clear without that. `calls` are rows on
+    which users' functions were called; `remembered` is whether an earlier call of this session had
     decided already, so that nothing was spent this time.
     """
 

@@ -2,8 +2,8 @@
 
 ::
 
-    sample  |first rows|   as many more as the budget pays for   | not asked at all |
-             tells what a row costs
+    sample  |first rows|  some more  |   as many as the budget pays for   | not asked at all |
+             tell what a row costs
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ FIRST_ROWS = 24
 """Rows by which the cost of a row is told. A first call may load a model: its time is not counted
 if there are more rows to come."""
 
+TELLING_ROWS = 256
+"""With so many the cost of a row is told better: a function over arrays has a price for each call,
+which is most of what a few rows seem to cost."""
+
 
 Budget = Callable[[float], float]
 """From the seconds that the functions take for a row to those that may be spent on all rows."""
@@ -40,14 +44,16 @@ def profile_within(
     users = called_by_users(bound)
     if not users or sample.num_rows <= FIRST_ROWS:
         return profile_counted(bound, sample, tables, on_error)[0]
-    first, _ = profile_counted(bound, sample.slice(0, FIRST_ROWS), tables, on_error)
-    row_s = float(np.maximum(first.drop_us, first.pass_us)[users].sum()) / 1e6
-    allowed_s = budget_s(row_s) - row_s * FIRST_ROWS
-    more = int(max(allowed_s, 0.0) / row_s) if row_s > 0 else sample.num_rows
-    more = min(more, sample.num_rows - FIRST_ROWS)
-    if more < FIRST_ROWS:
-        return first
-    return followed_by(first, bound, sample.slice(FIRST_ROWS, more), tables, on_error)
+    profile, _ = profile_counted(bound, sample.slice(0, FIRST_ROWS), tables, on_error)
+    for rows in (TELLING_ROWS, sample.num_rows):
+        row_s = float(np.maximum(profile.drop_us, profile.pass_us)[users].sum()) / 1e6
+        allowed_s = budget_s(row_s) - row_s * profile.rows
+        more = int(max(allowed_s, 0.0) / row_s) if row_s > 0 else sample.num_rows
+        more = min(more, rows - profile.rows, sample.num_rows - profile.rows)
+        if more < FIRST_ROWS:
+            break
+        profile = followed_by(profile, bound, sample.slice(profile.rows, more), tables, on_error)
+    return profile
 
 
 def followed_by(

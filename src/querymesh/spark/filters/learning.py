@@ -251,6 +251,13 @@ class Learning:
 
         first = taken.take(pa.array(order[: self.training.sample_rows]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
+        row_us = native.together_us + self._called_us(profile)
+        if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
+            return self._as_written(
+                f"all conditions together take about {row_us:.2g} µs a row, too little for "
+                "learning to pay: it runs as written",
+                profile,
+            )
         while True:
             # As they arrived: an id that only grows is told by that.
             arrived = profile.take(np.argsort(order[: profile.rows]))
@@ -259,12 +266,11 @@ class Learning:
             costs = self.costs.of_profile(ordered, native, bytes_of)
             decision = self._decide(ordered, costs)
             self.evidence = Evidence(ordered, costs, taken)
-            user_s = float(profile.cost_us[called_by_users(bound)].sum()) / 1e6
             more = next_sample_rows(
                 profile.rows,
                 in_doubt=decision.in_doubt,
                 row_s=self.seconds / profile.rows,
-                budget_s=budget_s(user_s),
+                budget_s=budget_s(self._called_us(profile) / 1e6),
                 most_rows=min(self.training.most_sample_rows, taken.num_rows),
             )
             if not more:
@@ -281,11 +287,22 @@ class Learning:
         mesh = decision.mesh
         if decision.chosen == PLAIN:
             mesh = written_in_stages(self.job.bound, decision.why)
-        calls = profile.rows * len(called_by_users(self.asked))
-        return Preparation(mesh, decision, self.seconds, profile.rows, calls)
+        return Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
 
-    def _as_written(self, why: str) -> Preparation:
-        return Preparation(written_in_stages(self.job.bound, why), None, self.seconds)
+    def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
+        """As written; `profile` is what was asked until that was clear."""
+        mesh = written_in_stages(self.job.bound, why)
+        if profile is None:
+            return Preparation(mesh, None, self.seconds)
+        return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+
+    def _called_us(self, profile: Profile) -> float:
+        """What all Python functions together take for a row."""
+        return float(profile.cost_us[called_by_users(self.asked)].sum())
+
+    def _calls(self, profile: Profile) -> int:
+        """How often Python functions were called for a profile."""
+        return profile.rows * len(called_by_users(self.asked))
 
     @property
     def costs(self) -> OperatorCosts:
