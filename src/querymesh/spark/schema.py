@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
-from querymesh.errors import SchemaError, did_you_mean
+from querymesh.errors import SchemaError, UnsupportedError, did_you_mean
 from querymesh.query.bind.share import QUERY, SharedQuery, result_name
 from querymesh.query.expr import Column
 from querymesh.query.model import BoundQuery
+
+
+def check_classic(data: object) -> None:
+    """Refuse a DataFrame of Spark Connect, which has no plan here to look at."""
+    if ".connect." in type(data).__module__:
+        raise UnsupportedError(
+            "this DataFrame is of Spark Connect, where QueryMesh does not run yet: use a classic "
+            "session, such as SparkSession.builder.master('local[*]').getOrCreate()"
+        )
 
 
 def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
@@ -21,6 +31,21 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
         return data.schema
     zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
     return to_arrow_schema(data.schema, timezone=zone)
+
+
+def named_once(schema: pa.Schema) -> pa.Schema:
+    """The columns that a name tells: of namesakes none."""
+    count = Counter(map(str.lower, schema.names))
+    return pa.schema([field for field in schema if count[field.name.lower()] == 1])
+
+
+def has_namesakes(names: Sequence[str]) -> bool:
+    """Whether some names differ in case at most.
+
+    >>> has_namesakes(["a", "A"]), has_namesakes(["a", "b"])
+    (True, False)
+    """
+    return len({*map(str.lower, names)}) < len(names)
 
 
 def arrow_type(kind: DataType, frame: DataFrame) -> pa.DataType:

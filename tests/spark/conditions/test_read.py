@@ -249,6 +249,56 @@ def test_an_ambiguous_name_is_told(events):
         both.transform(qm.where("kind = 'Push'"))
 
 
+def test_namesakes_are_no_trouble_as_long_as_nobody_names_them(events):
+    left = events.select("id", "kind", "number")
+    both = left.join(events.select("id", "kind", F.col("text").alias("Kind")), "id")
+    for conditions in (
+        ["id > 30", "number RLIKE '3'"],
+        [odd("id"), "number RLIKE '3'"],
+        [left["kind"] == "Push", odd("id")],
+        [udf(lambda k: k == "Push", "boolean")(left["kind"]), "number RLIKE '3'"],
+    ):
+        plain = both
+        for condition in conditions:
+            plain = plain.filter(condition)
+        out = both.transform(qm.where(*conditions))
+        assert out.columns == both.columns
+        assert sorted(map(str, out.collect())) == sorted(map(str, plain.collect()))
+    named = qm.predicate(pc.is_valid, columns=["kind"], name="named")
+    with pytest.raises(qm.SchemaError, match="kind is ambiguous: 3 columns have this name"):
+        both.transform(qm.where(named))
+
+
+LEARNING = qm.policies.Mesh(sample_rows=300)
+
+
+@pytest.mark.parametrize("options", [{}, {"policy": LEARNING}, {"engine": "fabric"}])
+def test_a_sample_meets_conditions_behind_their_guards(events, options):
+    guarded = ("size(payload.commits) > 1", "payload.commits[1].ok", "text RLIKE '1'")
+    agrees(events, *guarded, **options)
+    agrees(events, "number RLIKE '^[0-9]+$'", F.expr("CAST(number AS INT) > 50"), **options)
+    assert qm.advise(events, *guarded).verdict != "unknown"
+
+
+def test_a_sample_that_fails_is_not_the_jobs_failure(events):
+    """Unguarded, a job raises where its rows come to that; `where` itself only looked."""
+    out = events.transform(qm.where("payload.commits[1].ok", "text RLIKE '1'", policy=LEARNING))
+    assert "could not be taken" in qm.inspect(out).mesh.why
+    with pytest.raises(Exception, match="INVALID_ARRAY_INDEX"):
+        out.count()
+
+
+@pytest.mark.parametrize("constant", [True, False, None])
+def test_a_constant_column_is_a_condition(events, constant):
+    agrees(events, F.lit(constant).cast("boolean"), odd("id"), "text RLIKE '1'")
+
+
+@pytest.mark.parametrize("options", [{}, {"policy": LEARNING}, {"engine": "fabric"}])
+def test_no_rows_pass_through_every_kind_of_condition(events, options):
+    none = events.filter("id < 0")
+    agrees(none, "text RLIKE '1'", odd("id"), "get_json_object(body, '$.n') > 3", **options)
+
+
 @pytest.mark.parametrize("engine", ["auto", "fabric"])
 def test_a_condition_that_may_raise_keeps_its_guards_before_it(events, engine):
     agrees(events, "size(payload.commits) > 1", "payload.commits[1].ok", engine=engine)

@@ -9,6 +9,7 @@ from pyspark.sql.functions import udf
 
 import querymesh as qm
 from querymesh.spark.filters import learning
+from querymesh.spark.schema import arrow_schema
 
 
 @pytest.fixture
@@ -166,3 +167,19 @@ def test_where_the_order_is_good_already_a_glimpse_is_enough(stored_texts, monke
     monkeypatch.setattr(learning, "profile_within", no_sample)
     out = stored_texts.transform(qm.where("s RLIKE '[r]are'", "s RLIKE '[o]ften'", "s RLIKE '4'"))
     assert "as written a row takes about" in qm.inspect(out).mesh.why
+
+
+def test_rows_of_a_megabyte_are_sampled_by_the_bytes(spark, tmp_path):
+    folder = str(tmp_path / "large")
+    text = "concat_ws(' ', transform(sequence(0, 20000), i -> sha1(string(id * 31 + i)))) AS s"
+    spark.range(60).repartition(2).selectExpr("id", text).write.parquet(folder)
+    large = spark.read.parquet(folder)
+    conditions = ["s RLIKE '[a]bcd'", "s RLIKE '[0]000'", "s RLIKE '[f]edcb'"]
+    for policy in ("mesh", qm.policies.Mesh(sample_rows=2000)):
+        out = large.transform(qm.where(*conditions, policy=policy))
+        assert qm.inspect(out).preparation.sample_rows <= 60
+        assert out.count() == large.filter(" AND ".join(conditions)).count()
+    look = learning.quick_look(
+        (found := learning.plan_statistics(large)).plan, found.sources[0]
+    ).rows(4000, arrow_schema(large), ["s"])
+    assert look.table.nbytes < 40 << 20

@@ -119,6 +119,24 @@ def test_a_guard_that_moved_into_python_is_still_a_guard_for_later_casts(logs):
     assert later.count() == expected.count()
 
 
+def test_a_guard_that_comes_after_python_is_still_a_guard_for_later_casts(logs):
+    digits = "split(number, ',')[0] RLIKE '^[0-9]+$'"
+    expected = logs.filter("number <> 'none' AND text LIKE '%7%'").filter("int(number) > 100")
+    for options in ({}, {"policy": qm.policies.Mesh(sample_rows=500)}, {"engine": "fabric"}):
+        out = logs.transform(qm.where(has_a_seven, digits, **options))
+        assert out.filter("CAST(number AS INT) > 100").count() == expected.count()
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_later_filter_prunes_partitions_whatever_the_conditions_are(logs, name):
+    """Where SQL stands in Python it may be a guard, and a later comparison stays above."""
+    out = logs.transform(qm.where(*CONDITIONS[name])).filter("shard = 1").select("id")
+    line, plan = scan(out)
+    assert "shard" in partitions(line), plan
+    assert "unused" not in read(line), plan
+    assert "wide" not in read(line), plan
+
+
 def test_two_filters_one_after_the_other_stay_in_that_order(logs):
     reads = qm.predicate(lambda n: int(n) > 5, columns=["number"], vectorised=False, name="reads")
     is_number = qm.predicate(str.isdigit, columns=["number"], vectorised=False, name="is_number")

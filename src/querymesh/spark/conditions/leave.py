@@ -97,7 +97,9 @@ class _Routed:
             texts=(),
             asked=self.division.query,
         )
-        columns = CatalystColumns(self.reader.columns, self.reader.remote)
+        columns = CatalystColumns(
+            self.reader.columns, self.reader.remote, self.reader.guarded_columns
+        )
         around = Around(self.division.session, {}, finishing.above(), ())
         return LeftQuery(query, self.division.frames, columns, around)
 

@@ -37,7 +37,7 @@ from querymesh.spark.context import (
     column_of,
     python_worker_settings,
 )
-from querymesh.spark.schema import arrow_schema, arrow_type
+from querymesh.spark.schema import arrow_schema, arrow_type, has_namesakes, named_once
 
 Condition: TypeAlias = Predicate | str | Column
 """What `where` takes."""
@@ -51,12 +51,14 @@ class ReadConditions:
     """A query over one DataFrame, and how Catalyst evaluates its opaque parts, by their keys.
 
     `remote` are functions that only tasks can call, by name, with the key of the whole condition:
-    Spark evaluates it for a sample.
+    Spark evaluates it for a sample. `guarded` are parts that may raise as a sample evaluates them,
+    only where the conditions hold that were written before.
     """
 
     query: Query
     columns: Mapping[str, Column] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
+    guarded: Mapping[str, Column] = field(default_factory=dict)
 
 
 def check_conditions(conditions: Sequence[object]) -> None:
@@ -86,15 +88,15 @@ def read_conditions(
         functions=reader.functions,
         guarded=frozenset(reader.guarded),
     )
-    return ReadConditions(query, reader.columns, reader.remote)
+    return ReadConditions(query, reader.columns, reader.remote, reader.guarded_columns)
 
 
 class ConditionReader:
     """Reads conditions on one DataFrame, one after the other.
 
     `conjuncts` are what they became; `guarded` are the places of those that may raise, and `guards`
-    the conditions that hold before the next one is evaluated. `columns` and `remote` are as
-    `ReadConditions` has them.
+    the conditions that hold before the next one is evaluated. `columns`, `remote` and
+    `guarded_columns` are as `ReadConditions` has them.
     """
 
     def __init__(self, frame: DataFrame, functions: dict[str, Predicate]) -> None:
@@ -104,9 +106,10 @@ class ConditionReader:
         self.guarded: set[int] = set()
         self.columns: dict[str, Column] = {}
         self.remote: dict[str, str] = {}
+        self.guarded_columns: dict[str, Column] = {}
         self.guards: list[str | Column] = []
         self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
-        self.schema = arrow_schema(frame)
+        self.schema = named_once(arrow_schema(frame))
         self._ahead: dict[int, AnalysedExpression] = {}
 
     def look_ahead(self, columns: Sequence[Column]) -> None:
@@ -144,6 +147,11 @@ class ConditionReader:
     def _argument(self, name: str) -> Expr:
         """A column of the DataFrame, or a field within one, as in `payload.size`."""
         lowered = [column.lower() for column in self.frame.columns]
+        if (count := lowered.count(name.lower())) > 1:
+            raise SchemaError(
+                f"column {name} is ambiguous: {count} columns have this name; rename all but one "
+                "of them first, with withColumnRenamed or an alias"
+            )
         if name.lower() in lowered or "." not in name:
             return ours.Column(None, name)
         found = self._analysed(F.col(name), f"column {name}")
@@ -176,7 +184,8 @@ class ConditionReader:
         try:
             found = analysed(self.frame, [F.expr(text)])[0]
         except (AnalysisException, ParseException) as refused:
-            if isinstance(problem, UnsupportedError) or "unknown relation" in str(problem):
+            sparks = isinstance(problem, UnsupportedError) or "unknown relation" in str(problem)
+            if sparks or has_namesakes(self.frame.columns):
                 raise in_our_words(refused, text, self.frame.columns) from None
             raise problem from None
         self.read_analysed(found, text)
@@ -204,13 +213,21 @@ class ConditionReader:
     def _native(self, part: AnalysedExpression, shown: str) -> None:
         """A condition for Catalyst; where we know its meaning on Arrow, for both."""
         read = self._arrow_reading(part)
-        self.guards.append(column_of(self.frame.sparkSession, part.expression))
         if read is not None:
             self.conjuncts.append(read)
-            return
-        if may_raise(part.tree):
-            self.guarded.add(len(self.conjuncts))
-        self.conjuncts.append(self._opaque(part, shown))
+        else:
+            opaque = self._opaque(part, shown)
+            if may_raise(part.tree):
+                self.guarded.add(len(self.conjuncts))
+                self.guarded_columns[opaque.key] = self._behind_guards(self.columns[opaque.key])
+            self.conjuncts.append(opaque)
+        self.guards.append(column_of(self.frame.sparkSession, part.expression))
+
+    def _behind_guards(self, column: Column) -> Column:
+        """A column that is evaluated only where all guards hold, and NULL elsewhere."""
+        for guard in reversed(self.guards):
+            column = F.when(F.expr(guard) if isinstance(guard, str) else guard, column)
+        return column
 
     def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
         """The same condition in our own words, if we have them all and mean the same."""
@@ -228,7 +245,8 @@ class ConditionReader:
     def _opaque(self, part: AnalysedExpression, shown: str) -> Opaque:
         key = f"__querymesh_{len(self.columns) + 1}"
         self.columns[key] = column_of(self.frame.sparkSession, part.expression)
-        read = tuple(ours.Column(None, name) for name in part.tree.references)
+        known = self.schema.names
+        read = tuple(ours.Column(None, name) for name in part.tree.references if name in known)
         return Opaque(shown, read, arrow_type(part.type, self.frame), key)
 
     def _udf(self, part: AnalysedExpression, shown: str) -> None:
@@ -243,8 +261,9 @@ class ConditionReader:
         labels = [shown_sql(argument.sql) for argument in call.arguments]
         args: list[Expr] = []
         for argument in call.arguments:
-            if argument.tree.kind == "AttributeReference":
-                args.append(ours.Column(None, str(argument.tree.fields["name"])))
+            name_read = str(argument.tree.fields.get("name"))
+            if argument.tree.kind == "AttributeReference" and name_read in self.schema.names:
+                args.append(ours.Column(None, name_read))
             else:
                 args.append(self.argument(argument))
         self.functions[name] = as_predicate(call, name, labels)
@@ -256,10 +275,8 @@ class ConditionReader:
         """An argument that Catalyst computes: for rows that an earlier condition drops it may
         raise, where plain Spark would not have come to them."""
         opaque = self._opaque(argument, shown_sql(argument.sql))
-        if self.guards and may_raise(argument.tree):
-            for guard in reversed(self.guards):
-                holds = F.expr(guard) if isinstance(guard, str) else guard
-                self.columns[opaque.key] = F.when(holds, self.columns[opaque.key])
+        if may_raise(argument.tree):
+            self.columns[opaque.key] = self._behind_guards(self.columns[opaque.key])
         return opaque
 
     def _free_name(self, name: str) -> str:

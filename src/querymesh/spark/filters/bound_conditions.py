@@ -10,7 +10,7 @@ from querymesh.query.model import BoundQuery
 from querymesh.query.parse.query import SOURCE, Functions
 from querymesh.spark.conditions.read import Condition, read_conditions
 from querymesh.spark.filters.native import CatalystColumns
-from querymesh.spark.schema import arrow_schema
+from querymesh.spark.schema import arrow_schema, check_classic, named_once
 
 
 def bound_conditions(
@@ -18,6 +18,7 @@ def bound_conditions(
 ) -> tuple[BoundQuery, CatalystColumns]:
     """The query that keeps the rows for which all conditions hold, and how Catalyst evaluates the
     parts that only it can."""
+    check_classic(df)
     read = read_conditions(df, conditions, functions)
-    bound = read.query.bind({SOURCE: arrow_schema(df)})
-    return bound, CatalystColumns(read.columns, read.remote)
+    bound = read.query.bind({SOURCE: named_once(arrow_schema(df))})
+    return bound, CatalystColumns(read.columns, read.remote, read.guarded)

@@ -21,8 +21,8 @@ from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.filter_train import FilterTrainer
-from querymesh.spark.filters.learning import StagedTrainer
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
+from querymesh.spark.filters.prepared import StagedTrainer
 from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,

@@ -63,7 +63,7 @@ class FilterTrainer:
         if not self.columns.opaque or not isinstance(source, DataFrame):
             return given
         if given is source:
-            return source.withColumns(dict(self.columns.opaque))
+            return source.withColumns(self.columns.sampled)
         frame = given
         if isinstance(given, pa.Table):
             frame = source.sparkSession.createDataFrame(given)

@@ -10,12 +10,11 @@
             ^                                │ in doubt, budget left
             └──────── twice as many rows ────┘
 
-What was decided is remembered for the session, by plan and conditions.
+What was decided is remembered for the session (`prepared.py`).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +22,8 @@ from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from querymesh.arrays import Ints
 from querymesh.cost.catalyst_cost import CostTable
@@ -33,13 +34,16 @@ from querymesh.fabric.profile.bounded_profile import (
 )
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_counted
-from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
-from querymesh.optimize.placement.worth import Job, next_sample_rows, worth_learning
-from querymesh.optimize.train.learned_line import tell_learned
+from querymesh.optimize.placement.worth import (
+    MOST_SAMPLE_ROWS,
+    Job,
+    next_sample_rows,
+    worth_learning,
+)
 from querymesh.optimize.train.training import Training
-from querymesh.query.expr import Opaque, opaque_parts_of
+from querymesh.query.expr import Opaque, columns_of, opaque_parts_of
 from querymesh.query.model import Filter
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
@@ -83,61 +87,9 @@ LOOKED_AT, LEAST_LOOKED_AT = 2, 100
 """So many times the rows that are profiled first are looked at, and rows that a quick look must
 have found to be believed."""
 
-KEPT = 64
-"""Decisions that a session remembers."""
-
-
-class StagedTrainer:
-    """Learns how one filter should run; `preparation` is what came of it."""
-
-    def __init__(self, job: FilterJob) -> None:
-        self.job = job
-        self.preparation: Preparation | None = None
-
-    def train(
-        self, training: Training, *, one_route: bool
-    ) -> tuple[dict[str, Mesh], dict[str, float]]:
-        """The mesh by alias, with the stages in which it runs."""
-        self.preparation = prepared(self.job, training, one_route=one_route)
-        return {self.job.bound.source.alias: self.preparation.mesh}, {}
-
-
-_decided: OrderedDict[tuple[object, ...], Preparation] = OrderedDict()
-
-
-def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
-    """How the filter should run, by what an earlier call decided or by a sample."""
-    key = _identity(job, training, one_route)
-    if key in _decided:
-        _decided.move_to_end(key)
-        return replace(_decided[key], remembered=True)
-    found = Learning(job, training, one_route).learn()
-    keep(job, training, found, one_route=one_route)
-    if found.decision is not None:
-        tell_learned(found.sample_rows, found.seconds, found.decision.why, found.calls)
-    return found
-
-
-def keep(job: FilterJob, training: Training, found: Preparation, *, one_route: bool) -> None:
-    """Remember for this session what was decided: who asks the same again need not learn it."""
-    _decided[_identity(job, training, one_route)] = found
-    while len(_decided) > KEPT:
-        _decided.popitem(last=False)
-
-
-def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
-    """The same plan, conditions and functions in the same session."""
-    # A UDF is taken out of its Column anew each time: its pickled form tells it.
-    functions = tuple(
-        (name, getattr(each.fn, "commands", id(each.fn)))
-        for name, each in job.bound.query.functions.items()
-    )
-    plan = job.source.semanticHash()
-    sampled = id(job.sample) if job.sample is not None else None
-    return (
-        id(job.source.sparkSession), plan, job.bound.query.sql, functions, sampled, one_route,
-        repr(training), job.on_error,
-    )  # fmt: skip
+SAMPLED_COLUMNS, SAMPLE_BYTES = 32, 128 << 20
+"""Columns that nothing reads and that are sampled all the same, since kinds may differ by them, and
+about how large a sample may be."""
 
 
 @dataclass(frozen=True)
@@ -336,7 +288,7 @@ class Learning:
         schema = job.bound.schemas[job.bound.source.alias]
         if self.looked_at is not None:
             return self.looked_at
-        computed = dict(job.columns.opaque)
+        computed = job.columns.sampled
         wanted = {part.key for part in self._opaque_parts()}
         if isinstance(job.sample, pa.Table):
             if not wanted:
@@ -347,11 +299,40 @@ class Learning:
         if frame is not job.source:
             computed = job.columns.on(job.source, frame)
         extra = {key: column for key, column in computed.items() if key in wanted}
-        with told_of_worker_python():  # functions that only tasks can call are, here
-            taken = bounded_sample(
-                frame, rows, columns=schema.names, extra=extra, seed=self.training.seed
-            )
+        try:
+            with told_of_worker_python():  # functions that only tasks can call are, here
+                taken = bounded_sample(
+                    frame,
+                    min(rows, self._affordable_rows),
+                    columns=self._sampled_columns,
+                    extra=extra,
+                    seed=self.training.seed,
+                )
+        except (PySparkException, Py4JJavaError) as problem:
+            said = str(problem).strip().partition("\n")[0]
+            return NoSample(f"a sample could not be taken ({said[:200]})")
         return taken if isinstance(taken, NoSample) else taken.table
+
+    @property
+    def _sampled_columns(self) -> list[str]:
+        """What conditions read, in Python or in Catalyst, and what may tell kinds apart."""
+        bound = self.job.bound
+        read = {
+            column.name
+            for operator in bound.operators
+            if isinstance(operator, Filter)
+            for column in columns_of(operator.expr)
+        }
+        telling = tellable(bound, SAMPLED_COLUMNS)
+        return [n for n in bound.schemas[bound.source.alias].names if n in read or n in telling]
+
+    @property
+    def _affordable_rows(self) -> int:
+        """How many rows a sample may have, if they are as long as their files say."""
+        rows, size = self.rows, self.statistics.bytes
+        if not rows or size is None:
+            return MOST_SAMPLE_ROWS
+        return max(LEAST_LOOKED_AT, int(SAMPLE_BYTES / max(1.0, PACKED * size / rows)))
 
     def _opaque_parts(self) -> list[Opaque]:
         parts = [

@@ -25,6 +25,7 @@ from querymesh.query.expr import Expr, Opaque, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name, spark_sql
 from querymesh.spark.context import analysed, placed_on
+from querymesh.spark.schema import has_namesakes
 from querymesh.stats.profile import Route
 
 
@@ -34,10 +35,18 @@ class CatalystColumns:
     all others as SQL that never raises.
 
     `remote` has the keys of conditions by the Python function they call, which only tasks can.
+    `guarded` has those that may raise as they are evaluated out of their place, for a sample: only
+    where the conditions hold that were written before.
     """
 
     opaque: Mapping[str, Column] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
+    guarded: Mapping[str, Column] = field(default_factory=dict)
+
+    @property
+    def sampled(self) -> dict[str, Column]:
+        """The opaque parts by key, as they are evaluated on all rows of a sample."""
+        return {**self.opaque, **self.guarded}
 
     def of(self, expr: Expr) -> Column:
         """An expression over the one source, as a Column."""
@@ -62,11 +71,12 @@ class CatalystColumns:
         return F.expr(f"struct({', '.join(texts)})")
 
     def on(self, source: DataFrame, other: DataFrame) -> dict[str, Column]:
-        """The opaque parts by key, which are of one DataFrame, for another with its columns."""
-        found = analysed(source, list(self.opaque.values())) if self.opaque else []
+        """What a sample needs of one DataFrame, for another with its columns."""
+        wanted = self.sampled
+        found = analysed(source, list(wanted.values())) if wanted else []
         return {
             key: placed_on(other, each, each.tree.attributes)
-            for key, each in zip(self.opaque, found, strict=True)
+            for key, each in zip(wanted, found, strict=True)
         }
 
     def named(self, name: str) -> Column:
@@ -101,6 +111,8 @@ def run_native(
 
 def project(kept: DataFrame, bound: BoundQuery) -> DataFrame:
     """The query's output columns, of the source's rows that passed it."""
+    if bound.query.outputs is None and has_namesakes(kept.columns):
+        return kept  # nobody can select them by name
     outputs = [(output.name, output.expr) for output in bound.outputs]
     if outputs == [(name, ours.Column(bound.source.alias, name)) for name in kept.columns]:
         return kept

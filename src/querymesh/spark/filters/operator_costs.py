@@ -107,8 +107,8 @@ class OperatorCosts:
         found: Floats = np.full(len(every), np.inf)
         if not operators:
             return CatalystTimes(found, 1.0)
-        names = self.job.bound.schemas[self.job.bound.source.alias].names
-        few = taken.select(names).slice(0, TIMED_ROWS)
+        own = self.job.bound.schemas[self.job.bound.source.alias].names
+        few = taken.select([n for n in own if n in taken.column_names]).slice(0, TIMED_ROWS)
         lengths = mean_bytes(few)
         prices = [estimate_us(self.job.trees[op.index], lengths, self.table) for op in operators]
         at = [operator.index - 1 for operator in operators]

@@ -73,14 +73,14 @@ def read_by(bound: BoundQuery, operators: Collection[int]) -> set[str]:
     }
 
 
-def tellable(bound: BoundQuery) -> tuple[str, ...]:
+def tellable(bound: BoundQuery, most: int = MOST_TELLING) -> tuple[str, ...]:
     """The columns by which kinds of rows might be told apart while a stream runs: those the
-    operators read, and a few others that are cheap to send."""
+    operators read, and a few others that are cheap to send, `most` of them."""
     schema = bound.schemas[bound.source.alias]
     read = read_by(bound, {operator.index for operator in bound.operators})
     others = [f.name for f in schema if f.name not in read and kind_of(f.type) in _TELLING]
     others.sort(key=lambda name: kind_of(schema.field(name).type) is Kind.STRING)
-    return (*sorted(read & set(schema.names)), *others[:MOST_TELLING])
+    return (*sorted(read & set(schema.names)), *others[:most])
 
 
 def columns_to_send(
@@ -113,7 +113,7 @@ def staged_filter(
     later = list(above)
     if stages is not None and any(stages.after(mesh)):
         later.insert(0, mesh_condition(bound, mesh.tree, stages.after(mesh), columns))
-    barrier = _is_barrier(source, bound, mesh)
+    barrier = _is_barrier(source, bound, mesh, later=bool(later))
     if not later:
         return project(
             source.filter(_python_stage(task.passes, sent, BooleanType(), barrier)), bound
@@ -149,15 +149,16 @@ def _python_stage(run: Stage, sent: Sent, returns: DataType, barrier: bool) -> C
     return typing.cast(Column, function(*sent.columns))
 
 
-def _is_barrier(source: DataFrame, bound: BoundQuery, mesh: Mesh) -> bool:
+def _is_barrier(source: DataFrame, bound: BoundQuery, mesh: Mesh, *, later: bool) -> bool:
     """Whether later conditions must not move below this filter.
 
-    Under ANSI a later `cast(s as int) > 3` would be pushed below a SQL condition that guards it,
-    if that condition now stands in Python: plain Spark finishes, and this would fail. And of two
-    Python filters Spark would make one, which meets all rows: the first may be the other's guard.
+    Under ANSI a later `cast(s as int) > 3` would be pushed below a SQL condition that guards it, if
+    that condition now stands in Python, or after it (`later`): plain Spark finishes, and this would
+    fail. And of two Python filters Spark would make one, which meets all rows: the first may be the
+    other's guard.
     """
     inside = mesh.stages.in_python(mesh) if mesh.stages else {op.index for op in bound.operators}
-    moved = any(
+    moved = later or any(
         isinstance(operator, Filter) and not user_calls_of(operator.expr)
         for operator in bound.operators
         if operator.index in inside

@@ -35,6 +35,9 @@ SPOTS = 8
 READ_FOR_ONE = 4
 """With a filter above the scan, so many rows are read for each one that is wanted."""
 
+SPOT_BYTES = 4 << 20
+"""So many bytes are decoded in each of them, about."""
+
 PAGE_BYTES = 1 << 16
 """So many bytes are read at a time: a column's first pages, not all of a row group."""
 
@@ -143,10 +146,20 @@ def _first_rows(
         if field.name not in names:
             raise KeyError(field.name)
     batches: Iterator[pa.RecordBatch] = file.iter_batches(
-        batch_size=count, row_groups=[group], columns=schema.names, use_threads=False
+        batch_size=_rows_within(file, group, count),
+        row_groups=[group],
+        columns=schema.names,
+        use_threads=False,
     )
     batch = next(batches, None)
     if batch is None:
         return None
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _rows_within(file: pq.ParquetFile, group: int, count: int) -> int:
+    """How many of the rows may be read, if they are as long as the footer says."""
+    row_group = file.metadata.row_group(group)
+    row_bytes = row_group.total_byte_size / max(1, row_group.num_rows)
+    return max(1, min(count, int(SPOT_BYTES / max(1.0, row_bytes))))
