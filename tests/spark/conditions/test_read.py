@@ -171,8 +171,28 @@ def test_udfs_of_every_kind_are_operators_of_their_own(events):
     assert run.engine == "fabric"
 
 
-def test_a_udf_within_a_larger_expression_is_right_too(events):
-    agrees(events, udf(first_letters, "string")("text") == "line 1", odd("id"))
+def half(n):
+    return None if n is None else n / 2
+
+
+def test_a_udf_within_a_larger_expression_makes_it_a_python_operator(spark, events):
+    letters, halved = udf(first_letters, "string"), udf(half, "double")
+    for condition in (
+        letters("text") == "line 1",
+        ~odd("id"),
+        odd("id") | (F.col("kind") == "Push"),
+        halved("id") > halved(F.col("payload.size") + 1),
+        (halved("id") + F.col("payload.size") > 40) & odd("id"),
+        halved(halved("id")).between(3, 30.5),
+        F.coalesce(halved("actor.id"), F.lit(3.0)) > 2,
+    ):
+        run = agrees(events, condition, "text LIKE '%1%'")
+        assert run.engine == "fabric", condition
+    spark.udf.register("registered_half", half, "double")
+    run = agrees(events, "registered_half(id) BETWEEN 20 AND 90 AND NOT registered_half(id) = 30.5")
+    assert len(run.mesh.operators) == 2
+    kept = udf(lambda n: [n], "array<bigint>")("id")
+    agrees(events, F.exists(kept, lambda n: n > 30), odd("id"))
 
 
 def test_registered_functions_are_found_by_name(spark, events):

@@ -4,13 +4,12 @@
 
     SQL text ──> our own reader: an expression with an Arrow reading, which never raises ──┐
        └─ or ─> Catalyst, taken apart at its ANDs ──> `Opaque`: Catalyst evaluates it      ├─> Query
-    Column ───> Catalyst, likewise; a UDF in it is unwrapped into a Python operator        │
+    Column ───> Catalyst, likewise; UDFs in it are unwrapped: a Python operator            │
     qm.predicate ──> a Python operator ────────────────────────────────────────────────────┘
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,12 +23,22 @@ from pyspark.sql.types import BooleanType, NullType
 
 from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query import expr as ours
-from querymesh.query.expr import Expr, Opaque, UserCall, conjuncts_of, user_calls_of, walk
+from querymesh.query.expr import (
+    Expr,
+    Opaque,
+    UserCall,
+    conjuncts_of,
+    rewritten,
+    user_calls_of,
+    walk,
+)
 from querymesh.query.model import Query, Relation
 from querymesh.query.parse.query import SOURCE, Functions, condition_of, registered
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
+from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
+from querymesh.spark.conditions.shown import shown_sql
 from querymesh.spark.conditions.spark_errors import in_our_words
 from querymesh.spark.context import (
     AnalysedExpression,
@@ -205,10 +214,11 @@ class ConditionReader:
         for node, way in whole.tree.conjuncts():
             part = whole.part(way)
             shown = text.strip() if text is not None and not way else shown_sql(part.sql)
-            if node.kind == "PythonUDF":
-                self._udf(part, shown)
-            else:
+            called = self._calling(part, shown) if _outermost_udfs(node) else None
+            if called is None:
                 self._native(part, shown)
+            else:
+                self.conjuncts.append(called)
 
     def _native(self, part: AnalysedExpression, shown: str) -> None:
         """A condition for Catalyst; where we know its meaning on Arrow, for both."""
@@ -249,14 +259,41 @@ class ConditionReader:
         read = tuple(ours.Column(None, name) for name in part.tree.references if name in known)
         return Opaque(shown, read, arrow_type(part.type, self.frame), key)
 
-    def _udf(self, part: AnalysedExpression, shown: str) -> None:
-        """A UDF of the user's own, applied to columns: a Python operator."""
+    def _calling(self, part: AnalysedExpression, shown: str) -> Expr | None:
+        """A condition with UDFs of the user's own in it, such as `score(x) > 0.5`: a Python
+        operator. None where Spark must call one of them, or only Catalyst knows the rest."""
+        before = dict(self.functions), dict(self.columns), dict(self.remote)
+        text, calls = part.sql, {}
+        for number, way in enumerate(_outermost_udfs(part.tree)):
+            inner, stand_in = part.part(way), f"__querymesh_call_{number}"
+            call = self._user_call(inner, part, shown)
+            if call is not None:
+                text, calls[stand_in] = text.replace(inner.sql, f"`{stand_in}`"), call
+            if call is None or stand_in not in text:
+                self.functions, self.columns, self.remote = before
+                return None
+        try:
+            read = rewritten(
+                condition_of(text, {}),
+                lambda e: calls.get(e.name) if isinstance(e, ours.Column) else None,
+            )
+            self._check_types(read)
+        except QueryMeshError:
+            read = None
+        if read is None or (not self.ansi and _wraps_without_ansi(read)):
+            self.functions, self.columns, self.remote = before
+            return None
+        return read
+
+    def _user_call(
+        self, part: AnalysedExpression, whole: AnalysedExpression, shown: str
+    ) -> UserCall | None:
+        """The call of a UDF, registered under a name of its own; None where Spark must call it."""
         from querymesh.spark.udfs.unwrap import as_predicate, loads_on_driver, unwrapped
 
         call = unwrapped(self.frame.sparkSession, part, self._worker_settings)
         if call is None:
-            self._native(part, shown)
-            return
+            return None
         name = self._free_name(call.name)
         labels = [shown_sql(argument.sql) for argument in call.arguments]
         args: list[Expr] = []
@@ -268,8 +305,8 @@ class ConditionReader:
                 args.append(self.argument(argument))
         self.functions[name] = as_predicate(call, name, labels)
         if not loads_on_driver(call):
-            self.remote[name] = self._opaque(part, shown).key
-        self.conjuncts.append(UserCall(name, tuple(args)))
+            self.remote[name] = self._opaque(whole, shown).key
+        return UserCall(name, tuple(args))
 
     def argument(self, argument: AnalysedExpression) -> Opaque:
         """An argument that Catalyst computes: for rows that an earlier condition drops it may
@@ -287,6 +324,17 @@ class ConditionReader:
             copy += 1
             found = f"{plain.lower()}_{copy}"
         return found
+
+
+def _outermost_udfs(tree: Node) -> list[tuple[int, ...]]:
+    """The ways to the calls of UDFs in an expression; what is within a call belongs to it."""
+    if tree.kind == "PythonUDF":
+        return [()]
+    return [
+        (number, *way)
+        for number, child in enumerate(tree.children)
+        for way in _outermost_udfs(child)
+    ]
 
 
 def _check_condition(whole: AnalysedExpression) -> None:
@@ -310,36 +358,6 @@ def _wraps_without_ansi(read: Expr) -> bool:
         or (isinstance(node, ours.Call) and node.function in _NOT_EXACT_WITHOUT_ANSI)
         for node in walk(read)
     )
-
-
-_CAST_LITERAL = re.compile(r"CAST\((-?[\d.]+|'[^']*') AS [A-Z]+(?:\([\d, ]+\))?\)")
-_PLAIN_NAME = re.compile(r"`([A-Za-z_]\w*)`")
-
-
-def shown_sql(sql: str) -> str:
-    """Catalyst's text as people would have written it: without casts of constants, quotes around
-    plain names, and brackets around all of it.
-
-    >>> shown_sql("(p.`a` > CAST(3 AS BIGINT))")
-    'p.a > 3'
-    """
-    return _without_brackets(_PLAIN_NAME.sub(r"\1", _CAST_LITERAL.sub(r"\1", sql)))
-
-
-def _without_brackets(sql: str) -> str:
-    """The text without the one pair of brackets that Catalyst puts around every operator.
-
-    >>> _without_brackets("(a > 3)"), _without_brackets("(a) + (b)")
-    ('a > 3', '(a) + (b)')
-    """
-    if not (sql.startswith("(") and sql.endswith(")")):
-        return sql
-    depth = 0
-    for at, character in enumerate(sql):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and at < len(sql) - 1:
-            return sql
-    return sql[1:-1]
 
 
 def not_a_condition(condition: object) -> str:
