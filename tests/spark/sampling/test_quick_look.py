@@ -97,6 +97,8 @@ def test_a_column_that_is_not_in_the_files_is_not_guessed(spark, tmp_path):
     frame = spark.read.parquet(str(tmp_path / "rows"))
     assert looked_at(frame) is None
     assert set(looked_at(frame, names=["id"])["id"].to_pylist()) < set(range(100))
+    told = look_of(frame).rows(10, arrow_schema(frame), ["id"], telling=["part"])
+    assert told.table.column_names == ["id"], "part stands in the names of folders"
 
 
 def test_a_file_that_was_damaged_or_deleted_is_left_to_spark(spark, tmp_path):

@@ -145,7 +145,9 @@ class Learning:
         if look is None:
             return None
         schema = job.bound.schemas[job.bound.source.alias]
-        found = look.rows(LOOKED_AT * self.training.sample_rows, schema, tellable(job.bound))
+        read = tellable(job.bound, most=0)
+        rows = LOOKED_AT * self.training.sample_rows
+        found = look.rows(rows, schema, read, telling=tellable(job.bound))
         if found is None or found.table.num_rows < LEAST_LOOKED_AT:
             return None
         self.kept, self.lengths = found.kept, mean_bytes(found.table)
@@ -194,20 +196,25 @@ class Learning:
         bound, on_error = self.asked, self.job.on_error
         order = self._shuffled(taken)
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
-        native = self.costs.in_catalyst(
-            taken, self._budget_s(self.costs.plain_range_us()) - self.seconds
-        )
+        table = self.costs.in_catalyst(taken, budget_s=0.0)
 
         def budget_s(row_s: float) -> float:
-            return self._budget_s((0.0, native.together_us + 1e6 * row_s)) - self.seconds
+            return self._budget_s((0.0, table.together_us + 1e6 * row_s)) - self.seconds
 
         first = taken.take(pa.array(order[: self.training.sample_rows]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
-        row_us = native.together_us + self._called_us(profile)
+        row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
             return self._as_written(
                 f"all conditions together take about {row_us:.2g} µs a row, too little for "
                 "learning to pay: it runs as written",
+                profile,
+            )
+        native = self.costs.in_catalyst(taken, budget_s(self._called_us(profile) / 1e6))
+        if not self.insist and not native.sure:
+            return self._as_written(
+                "what a condition costs in Catalyst can only be guessed, and to time it would cost "
+                "more than it is sure to save: it runs as written",
                 profile,
             )
         while True:

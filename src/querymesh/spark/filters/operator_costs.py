@@ -23,7 +23,7 @@ from querymesh.stats.profile import Profile
 PYTHON_US = (1.0, 50.0)
 """What one call of a Python function may cost, before anybody has called it."""
 
-TIMED_DOUBT, TABLE_DOUBT = 1.3, 3.0
+TIMED_DOUBT, TABLE_DOUBT = 1.3, 2.0
 """By which factors Catalyst's costs may be too high, if they were timed in the driver, and if only
 a table tells them."""
 
@@ -36,11 +36,12 @@ SHORT_TEXT, LONG_TEXT = 8.0, 200.0
 
 COLUMN = "AttributeReference"
 
-TIMING_S, TIMED_ROWS = 0.3, 1_000
+TIMING_S, TIMED_ROWS = 0.2, 1_000
 """What timing conditions in Catalyst may take, and on how many rows."""
 
-CROSSING_US, BYTE_US = 0.7, 0.001
-"""A row's way to Python and back: its fixed price, and that of each byte."""
+CROSSING_US, BYTE_US, COLUMN_US = 0.4, 0.0012, 0.03
+"""A row's way to Python and back: its fixed price, that of each byte that is sent, and that of each
+column of the row, which Spark keeps whole until the answer comes."""
 
 REMOTE_US = 10.0
 """What a call is taken to cost of a function that the driver cannot make, and so cannot time."""
@@ -49,10 +50,12 @@ REMOTE_US = 10.0
 @dataclass(frozen=True)
 class CatalystTimes:
     """What each operator costs in Catalyst, infinite for a Python function, and by which factor
-    that may be too high."""
+    that may be too high. `sure` is false where some of it was guessed: no order can be put on that.
+    """
 
     us: Floats
     doubt: float
+    sure: bool = True
 
     @property
     def together_us(self) -> float:
@@ -113,6 +116,7 @@ class OperatorCosts:
         prices = [estimate_us(self.job.trees[op.index], lengths, self.table) for op in operators]
         at = [operator.index - 1 for operator in operators]
         found[at] = [price.us for price in prices]
+        sure = all(price.how_sure >= 0.5 for price in prices)
         if budget_s >= TIMING_S:
             conditions = [self.job.columns.of(operator.expr) for operator in operators]
             timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
@@ -120,7 +124,7 @@ class OperatorCosts:
                 believed = believed_us(timed, prices)
                 found[at] = np.where(np.isnan(believed), found[at], believed)
                 return CatalystTimes(found, TIMED_DOUBT)
-        return CatalystTimes(found, TABLE_DOUBT)
+        return CatalystTimes(found, TABLE_DOUBT, sure)
 
     def of_profile(
         self, profile: Profile, native: CatalystTimes, bytes_of: Mapping[str, float]
@@ -135,8 +139,11 @@ class OperatorCosts:
             elif is_opaque(self.asked.operators[at]):
                 drop_us[at] = pass_us[at] = REMOTE_US
 
+        width = len(self.job.bound.schemas[self.job.bound.source.alias])
+
         def transport_us(operators: frozenset[int], columns: frozenset[str]) -> float:
             read = read_by(self.job.bound, operators) | columns
-            return CROSSING_US + BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
+            sent_us = BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
+            return CROSSING_US + sent_us + COLUMN_US * width
 
         return Costs(native.us, drop_us, pass_us, transport_us, catalyst_doubt=native.doubt)

@@ -11,6 +11,7 @@ from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.learning import Learning
+from querymesh.spark.filters.written import written_in_stages
 
 KEPT = 64
 """Decisions that a session remembers."""
@@ -27,8 +28,11 @@ class StagedTrainer:
         self, training: Training, *, one_route: bool
     ) -> tuple[dict[str, Mesh], dict[str, float]]:
         """The mesh by alias, with the stages in which it runs."""
+        bound = self.job.bound
+        if not bound.operators:  # all is left to Spark
+            return {bound.source.alias: written_in_stages(bound)}, {}
         self.preparation = prepared(self.job, training, one_route=one_route)
-        return {self.job.bound.source.alias: self.preparation.mesh}, {}
+        return {bound.source.alias: self.preparation.mesh}, {}
 
 
 _decided: OrderedDict[tuple[object, ...], Preparation] = OrderedDict()

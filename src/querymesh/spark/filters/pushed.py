@@ -28,22 +28,20 @@ KEPT = 256
 class LeftToSpark:
     """A query with the conditions taken out that are settled beforehand.
 
-    `bound` has the operators that remain. `below` are conditions for Spark to evaluate first,
-    `above` those that must come after a Python function; `names` are how both read. `trees` are
+    `bound` has the operators that remain. `below` is what Spark evaluates first, if anything,
+    `above` what must come after a Python function; `names` are how both read. `trees` are
     Catalyst's readings of the operators that remain and have one, by index.
     """
 
     bound: BoundQuery
-    below: tuple[Column, ...] = ()
+    below: Column | None = None
     above: tuple[Column, ...] = ()
     names: tuple[str, ...] = ()
     trees: Mapping[int, Node] = field(default_factory=dict)
 
     def filtered(self, source: DataFrame) -> DataFrame:
-        """The source with what comes first as ordinary filters."""
-        for condition in self.below:
-            source = source.filter(condition)
-        return source
+        """The source with what comes first as an ordinary filter."""
+        return source if self.below is None else source.filter(self.below)
 
 
 def left_to_spark(
@@ -76,7 +74,7 @@ def left_to_spark(
     kept = [operator.index for operator in bound.operators if operator.index not in gone]
     return LeftToSpark(
         replace(bound, operators=without(bound.operators, gone)),
-        tuple(columns.of(native[index]) for index in sorted(below)),
+        columns.all_of([native[index] for index in sorted(below)]) if below else None,
         tuple(columns.of(native[index]) for index in sorted(above)),
         tuple(operator.name for operator in bound.operators if operator.index in gone),
         {new: trees[old] for new, old in enumerate(kept, start=1) if old in trees},

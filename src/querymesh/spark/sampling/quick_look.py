@@ -57,15 +57,20 @@ class QuickLook:
     files: tuple[str, ...]
     filters: tuple[Expr, ...]
 
-    def rows(self, count: int, schema: pa.Schema, names: Sequence[str]) -> LookedAt | None:
+    def rows(
+        self, count: int, schema: pa.Schema, names: Sequence[str], telling: Sequence[str] = ()
+    ) -> LookedAt | None:
         """About so many rows with some columns of the DataFrame's schema; None where the files have
-        them not, or not of these types."""
+        them not, or not of these types. Those that are `telling` are left out if files lack them,
+        as they do what stands in the names of folders."""
         read = {column.name for each in self.filters for column in columns_of(each)} | {*names}
         if not read <= {*schema.names}:
             return None
-        stored = pa.schema([field for field in schema if field.name in read])
         try:
             spots = _spots(self.files)
+            there = {*spots[0][0].schema_arrow.names} if spots else set()
+            chosen = [n for n in schema.names if n in names or (n in telling and n in there)]
+            stored = pa.schema([field for field in schema if field.name in {*read, *chosen}])
             each = -(-count // max(1, len(spots))) * (READ_FOR_ONE if self.filters else 1)
             parts = [_first_rows(*spot, each, stored) for spot in spots]
             table = pa.Table.from_batches([part for part in parts if part is not None], stored)
@@ -73,7 +78,7 @@ class QuickLook:
         except (OSError, KeyError, pa.ArrowException, QueryMeshError):
             return None
         share = kept.num_rows / table.num_rows if table.num_rows else 1.0
-        return LookedAt(kept.select([*names]).slice(0, count), share)
+        return LookedAt(kept.select(chosen).slice(0, count), share)
 
     def _filtered(self, table: pa.Table) -> pa.Table:
         asked = Query("", (Relation(SOURCE, SOURCE),), self.filters, None)
