@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.errors import UnsupportedError
+from querymesh.query.functions import regex
 
 Ranges = list[tuple[int, int]]
 
@@ -55,7 +56,21 @@ def from_java(pattern: str) -> str:
             raise _refused(pattern, "$ before the end of the pattern")
         if piece == "$" and not _never_between(pieces[:place]):
             raise _refused(pattern, "$ after what may be a carriage return")
-    return "".join(_DOLLAR if piece == "$" else piece for piece in pieces)
+    read = "".join(_DOLLAR if piece == "$" else piece for piece in pieces)
+    _written[read] = pattern
+    return read
+
+
+_written: dict[str, str] = {}
+"""Patterns as they were written, by their form for RE2."""
+
+
+def to_java(pattern: str) -> str:
+    """What Spark is given for a pattern of RE2's: as it was written, if it was written for Spark.
+
+    Java is faster by that than by the long form, in which classes are ranges and `$` is a choice.
+    """
+    return _written.get(pattern) or regex.to_java(pattern)
 
 
 def _ends_there(pieces: list[str], place: int) -> bool:

@@ -169,7 +169,7 @@ TEXT = (
         rlike,
         template("({0} RLIKE {1})"),
         check=regex.check,
-        java=regex.to_java,
+        java=java_regex.to_java,
         read=java_regex.from_java,
     ),
     Function(
