@@ -1,7 +1,7 @@
 """What a Python worker keeps from one task to the next, of several kinds, each within bounds.
 
 A worker serves many tasks, batches and runs: look-up tables, routers and mapped states are made
-once and found again. The longest unused are forgotten.
+once and found again. The longest unused are forgotten. A driver keeps what it decided likewise.
 """
 
 from __future__ import annotations

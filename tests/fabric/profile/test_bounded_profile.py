@@ -44,10 +44,9 @@ def test_the_budget_is_told_what_a_row_takes_and_pays_for_so_many():
         return 100.5 * row_s
 
     profile = profile_within(bound, sample(), {}, "raise", budget_s)
-    assert 1 <= len(told) <= 2, "again, where the first rows leave time for more"
+    assert len(told) == 2, "asked again, and no row more is paid for"
     assert told[0] > 0
-    assert profile.rows >= 100
-    assert profile.rows == len(asked) < ROWS
+    assert profile.rows == 100 == len(asked)
 
 
 def test_sql_alone_needs_no_budget():

@@ -105,3 +105,13 @@ def test_wrong_conditions_and_policies_are_refused_as_by_where(rows):
         qm.advise(rows, slow, policy="eddy")
     with pytest.raises(qm.QueryError, match="predicate"):
         qm.advise(rows, len)
+
+
+def test_a_job_that_a_glimpse_settles_is_advised_all_the_same(spark, tmp_path):
+    spark.range(0, 1_000_000, 1, 4).selectExpr(
+        "id", "concat(repeat('qwertyuiop', 12), IF(id % 1000 = 0, 'rare', 'often')) AS s"
+    ).write.parquet(str(tmp_path / "texts"))
+    texts = spark.read.parquet(str(tmp_path / "texts"))
+    advice = qm.advise(texts, "s RLIKE '[r]are'", "s RLIKE '[q]wer'", "s RLIKE '[t]yui'")
+    assert advice.verdict in ("no", "yes")
+    assert advice.plain_us > 0

@@ -183,3 +183,10 @@ def test_rows_of_a_megabyte_are_sampled_by_the_bytes(spark, tmp_path):
         (found := learning.plan_statistics(large)).plan, found.sources[0]
     ).rows(4000, arrow_schema(large), ["s"])
     assert look.table.nbytes < 40 << 20
+
+
+def test_a_sample_that_is_given_and_does_not_fit_is_the_users_to_mend(rows):
+    with pytest.raises(Exception, match="kind"):
+        rows.transform(
+            qm.where("text RLIKE '7'", "kind RLIKE 'a'", sample=rows.select("id", "text"))
+        )

@@ -57,12 +57,16 @@ def from_java(pattern: str) -> str:
         if piece == "$" and not _never_between(pieces[:place]):
             raise _refused(pattern, "$ after what may be a carriage return")
     read = "".join(_DOLLAR if piece == "$" else piece for piece in pieces)
+    if len(_written) >= REMEMBERED:
+        _written.clear()
     _written[read] = pattern
     return read
 
 
+REMEMBERED = 1024
+
 _written: dict[str, str] = {}
-"""Patterns as they were written, by their form for RE2."""
+"""Patterns as they were written, by their form for RE2; so many at most."""
 
 
 def to_java(pattern: str) -> str:

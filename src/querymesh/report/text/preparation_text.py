@@ -11,8 +11,10 @@ def preparation_text(preparation: Preparation) -> str:
     """What was sampled and called, what it took, and why the run is what it is."""
     decision = preparation.decision
     if decision is None:
-        told = f"; {preparation.calls:,} calls of Python functions told" * bool(preparation.calls)
-        return f"nothing was learned: {preparation.mesh.why}{told}"
+        why = f"nothing was learned: {preparation.mesh.why}"
+        if not preparation.calls:
+            return why
+        return f"{why}; {counted(preparation.calls, 'call')} of Python functions told"
     rows = counted(preparation.sample_rows, "sampled row")
     took = f"every condition was tried on {rows}, in {seconds(preparation.seconds)}"
     if preparation.calls:

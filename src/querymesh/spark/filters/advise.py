@@ -66,10 +66,11 @@ def advise(
         )
     job = FilterJob(left.filtered(df), left.bound, columns, left.trees, None, ON_ERROR)
     learning = Learning(job, chosen.training, chosen.one_route)
-    learns = learning.insist or learning.can_pay
-    if not learns:
-        learning = Learning(job, replace(chosen.training, insist=True), chosen.one_route)
     found = learning.learn()
+    learns = learning.insist or found.decision is not None
+    if not learns:  # `where` would not; who asks for advice wants the figures all the same
+        learning = Learning(job, replace(chosen.training, insist=True), chosen.one_route)
+        found = learning.learn()
     about = Job(rows=learning.rows, parallelism=learning.tasks)
     if found.decision is None or learning.evidence is None:
         return Advice(

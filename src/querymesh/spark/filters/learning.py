@@ -316,6 +316,8 @@ class Learning:
                     seed=self.training.seed,
                 )
         except (PySparkException, Py4JJavaError) as problem:
+            if job.sample is not None:  # who gave it wants to know
+                raise
             said = str(problem).strip().partition("\n")[0]
             return NoSample(f"a sample could not be taken ({said[:200]})")
         return taken if isinstance(taken, NoSample) else taken.table
@@ -351,10 +353,10 @@ class Learning:
         return list(dict.fromkeys(parts))
 
     def _decide(self, profile: Profile, costs: Costs) -> Decision:
+        # Who insists on learning asks what is best for a row.
+        known = None if self.insist or self.rows is None else self.rows * self.kept
         job = Job(
-            rows=None
-            if self.insist or self.rows is None
-            else self.rows * self.kept,  # who insists asks what is best for a row
+            rows=known,
             parallelism=self.tasks,
             python_start_s=PYTHON_START_S,
             learned_s=self.seconds,

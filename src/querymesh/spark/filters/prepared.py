@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
+from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.learning import Learning
 from querymesh.spark.filters.written import written_in_stages
@@ -35,17 +35,18 @@ class StagedTrainer:
         return {bound.source.alias: self.preparation.mesh}, {}
 
 
-_decided: OrderedDict[tuple[object, ...], Preparation] = OrderedDict()
+_decided: WorkerCache[tuple[object, ...], Preparation] = WorkerCache(KEPT)
 
 
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
     key = _identity(job, training, one_route)
-    if key in _decided:
-        _decided.move_to_end(key)
-        return replace(_decided[key], remembered=True)
+    known = _decided.get(key)
+    if known is not None:
+        _decided.put(key, known)
+        return replace(known, remembered=True)
     found = Learning(job, training, one_route).learn()
-    keep(job, training, found, one_route=one_route)
+    _decided.put(key, found)
     if found.decision is not None:
         tell_learned(found.sample_rows, found.seconds, found.decision.why, found.calls)
     return found
@@ -53,9 +54,7 @@ def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparat
 
 def keep(job: FilterJob, training: Training, found: Preparation, *, one_route: bool) -> None:
     """Remember for this session what was decided: who asks the same again need not learn it."""
-    _decided[_identity(job, training, one_route)] = found
-    while len(_decided) > KEPT:
-        _decided.popitem(last=False)
+    _decided.put(_identity(job, training, one_route), found)
 
 
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:

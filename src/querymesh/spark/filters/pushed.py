@@ -6,7 +6,6 @@ a whole partition. Such conditions are an ordinary filter below all others, and 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, columns_of, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import is_cheap
 from querymesh.spark.context import fields_analysed
@@ -81,7 +81,7 @@ def left_to_spark(
     )
 
 
-_known: OrderedDict[tuple[object, ...], list[Node]] = OrderedDict()
+_known: WorkerCache[tuple[object, ...], list[Node]] = WorkerCache(KEPT)
 """Readings of conditions on a schema: it takes Catalyst half a millisecond a node to tell one."""
 
 
@@ -96,12 +96,7 @@ def _trees(
     ansi = source.sparkSession.conf.get("spark.sql.ansi.enabled")
     schema = str(bound.schemas[bound.source.alias])
     key = (ansi, schema, *map(native_sql, exprs))
-    if key not in _known:
-        _known[key] = fields_analysed(source, columns.struct_of(exprs))
-        while len(_known) > KEPT:
-            _known.popitem(last=False)
-    _known.move_to_end(key)
-    return _known[key]
+    return _known.get_or_make(key, lambda: fields_analysed(source, columns.struct_of(exprs)))
 
 
 def _expr(operator: Operator) -> Expr:
