@@ -191,6 +191,10 @@ def test_a_udf_within_a_larger_expression_makes_it_a_python_operator(spark, even
     spark.udf.register("registered_half", half, "double")
     run = agrees(events, "registered_half(id) BETWEEN 20 AND 90 AND NOT registered_half(id) = 30.5")
     assert len(run.mesh.operators) == 2
+    one, other = udf(lambda n: n % 3, "bigint"), udf(lambda n: n % 4, "bigint")
+    agrees(events, one("id") == other("id"), odd("id"))
+    agrees(events, (F.col("kind") != "half(id)") & (halved("id") > 9), odd("id"))
+    agrees(events, (F.col("kind") == "half(id)") | (halved("id") > 9), odd("id"))
     kept = udf(lambda n: [n], "array<bigint>")("id")
     agrees(events, F.exists(kept, lambda n: n > 30), odd("id"))
 

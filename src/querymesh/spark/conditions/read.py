@@ -267,11 +267,11 @@ class ConditionReader:
         for number, way in enumerate(_outermost_udfs(part.tree)):
             inner, stand_in = part.part(way), f"__querymesh_call_{number}"
             call = self._user_call(inner, part, shown)
-            if call is not None:
-                text, calls[stand_in] = text.replace(inner.sql, f"`{stand_in}`"), call
-            if call is None or stand_in not in text:
+            # Twice the same text may be two lambdas, or a call and a literal that reads like it.
+            if call is None or text.count(inner.sql) != 1:
                 self.functions, self.columns, self.remote = before
                 return None
+            text, calls[stand_in] = text.replace(inner.sql, f"`{stand_in}`"), call
         try:
             read = rewritten(
                 condition_of(text, {}),
