@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from querymesh.index.probe.one_state import probe
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import OPS, OrderComparison, Request
 
@@ -110,7 +111,7 @@ def matches(row, request, i):
 
 def found(stem, request, most=1000):
     pairs = []
-    for positions, rows in stem.probe(request, most):
+    for positions, rows in probe(stem, request, most):
         assert 0 < len(rows) <= most
         numbers = stem.take("number", rows).to_pylist()
         pairs += zip(positions.tolist(), numbers, strict=True)

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from querymesh.index.kernels import kernels, kernels_numpy
-from querymesh.index.store.hash_index import HashIndex
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(-3, 3)
@@ -49,57 +48,6 @@ def test_rows_by_bucket_are_as_in_numpy_and_stable(codes, bits):
     assert offsets.dtype == order.dtype == np.int32
 
 
-@st.composite
-def probes(draw):
-    """Arguments of probe_equal up to the output, with many equal codes and narrow bounds."""
-    stored = draw(st.lists(st.tuples(SMALL, SMALL, SMALL), min_size=1, max_size=25))
-    asked = draw(st.lists(st.tuples(SMALL, SMALL, SMALL, SMALL), max_size=6))
-    codes, times, serials = (ints([row[j] for row in stored]) for j in range(3))
-    index = HashIndex.build(codes)
-    order = np.empty(0, np.int32) if index.order is None else index.order
-    if draw(st.booleans()):
-        order = np.empty(0, np.int32)
-    if draw(st.booleans()):
-        serials = ints([])
-    wanted, low, high, before = (ints([row[j] for row in asked]) for j in range(4))
-    if draw(st.booleans()):
-        before = ints([])
-    where = (times, serials, int(times.min()), int(times.max()), draw(st.sampled_from([0, 70])))
-    marks = draw(st.sampled_from([index.marks, np.empty(0, np.uint8)]))
-    bits = (len(index.offsets) - 1).bit_length() - 1
-    return (wanted, low, high, before), (index.offsets, index.codes, order, marks, bits), where
-
-
-def run(kernel, arguments, rows, most):
-    """All matches, and what the kernel told, call by call."""
-    steps = []
-    row = slot = 0
-    while row < rows:
-        positions, found = np.full(most, -1), np.full(most, -1)
-        filled, row, slot, looked = kernel(*arguments, row, slot, positions, found, most // 2)
-        steps.append((filled, row, slot, looked, positions.tolist(), found.tolist()))
-    return steps
-
-
-@given(probes(), st.sampled_from([1, 2, 3, 50]))
-def test_probing_for_equality_is_as_in_numpy_also_piece_by_piece(probe, most):
-    request, index, stored = probe
-    arguments = (*request, *index, *stored)
-    compiled = run(kernels.probe_equal, arguments, len(request[0]), most)
-    assert compiled == run(kernels_numpy.probe_equal, arguments, len(request[0]), most)
-
-
-@given(probes(), st.sampled_from([1, 2, 3, 50]), st.data())
-def test_probing_ranges_is_as_in_numpy_also_piece_by_piece(probe, most, data):
-    (asked, *request), (_, _, order, _, _), stored = probe
-    places = st.lists(st.integers(0, len(stored[0])), min_size=len(asked), max_size=len(asked)).map(
-        ints
-    )
-    arguments = (data.draw(places), data.draw(places), *request, order, *stored)
-    compiled = run(kernels.probe_range, arguments, len(asked), most)
-    assert compiled == run(kernels_numpy.probe_range, arguments, len(asked), most)
-
-
 @given(
     st.lists(st.integers(0, 5), max_size=6) | st.lists(st.integers(1, 5), min_size=33, max_size=50),
     st.lists(st.integers(-1, 20) | st.integers(0, 12) | st.integers(0, 200), max_size=20),
@@ -131,5 +79,5 @@ def test_each_kernel_has_a_version_in_numpy():
         and callable(value)
         and not inspect.isfunction(value)
     ]
-    assert len(public) == 11
+    assert len(public) == 8
     assert all(hasattr(kernels_numpy, name) for name in public)

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querymesh.index.kernels import kernels_numpy
-from querymesh.index.store import bit_index, codes, gather, hash_index, order_index
-from querymesh.index.store.access_path import suitable
+from querymesh.index.probe.access_row import suitable
+from querymesh.index.probe.one_state import probe
 from querymesh.index.store.configuration import Configuration, evenly, in_sequence
 from querymesh.index.store.index_plan import BitPlan, HashPlan, plan_from_json, plan_of
 from querymesh.index.store.request import Request
@@ -67,20 +66,6 @@ def test_any_migration_at_any_moment_changes_no_result(partitions, request, chos
     assert found(stem, request) == expected(partitions, request)
 
 
-@settings(max_examples=100, deadline=None)
-@given(states(), requests(), several_plans, st.sampled_from([1, 3, 1000]))
-def test_numpy_looks_at_the_same_rows(partitions, request, chosen, most):
-    stem = stem_of(partitions, chosen)
-    compiled = [[part.tolist() for part in piece] for piece in stem.probe(request, most)]
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (bit_index, codes, gather, hash_index, order_index):
-            patch.setattr(module, "kernels", kernels_numpy)
-        other = stem_of(partitions, chosen)
-        plain = [[part.tolist() for part in piece] for piece in other.probe(request, most)]
-    assert compiled == plain
-    assert stem.comparisons == other.comparisons
-
-
 def many(rows, distinct, seed=0):
     rng = np.random.default_rng(seed)
     keys = rng.integers(0, distinct, (rows, KEYS))
@@ -100,7 +85,7 @@ def test_a_probe_looks_at_the_share_of_rows_that_its_bits_leave():
     keys = list(range(200))
     for pattern, share in (((0,), 1 / 64), ((1,), 1 / 16), ((0, 1), 1 / 1024), ((2,), 1)):
         before = stem.comparisons
-        list(stem.probe(ask(pattern, [keys] * len(pattern)), 10_000))
+        list(probe(stem, ask(pattern, [keys] * len(pattern)), 10_000))
         looked = (stem.comparisons - before) / len(keys) / len(rows)
         assert looked == pytest.approx(share, rel=0.15)
 
@@ -132,7 +117,7 @@ def test_an_index_takes_four_bytes_a_row_at_most_and_a_table_for_few_bits():
 def test_a_probe_that_specifies_no_bits_looks_at_all_rows_once():
     rows = many(300, 5)
     stem = stem_of([rows], [BitPlan(Configuration((8, 0, 0, 0, 0), KEYS))])
-    list(stem.probe(ask((1,), [[3]]), 1000))
+    list(probe(stem, ask((1,), [[3]]), 1000))
     assert stem.comparisons == 300
 
 

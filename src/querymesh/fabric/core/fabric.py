@@ -164,7 +164,7 @@ class Fabric:
             elif ruster.token.choices or (router.decides and ruster.token.stack):
                 inside.append(self._drawn(ruster, router))
             elif ruster.token.stack:
-                inside.append(self._visit(ruster, router.version))
+                inside.append(self._go_on(ruster, router.version))
             else:
                 yield ruster
 
@@ -189,6 +189,10 @@ class Fabric:
                 visits.evaluations - evaluated, visits.passed - passed, visits.seconds - seconds
             )
             self.metrics.learning_seconds += perf_counter() - started
+
+    def _go_on(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
+        """Visit at least the next operator of a route that is known."""
+        return self._visit(ruster, version)
 
     def _visit(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         index = ruster.token.top

@@ -15,9 +15,13 @@ from querymesh.query.model import BoundQuery
 
 
 class Gathering:
-    """Collects the finished rusters of one window and puts their rows back in arrival order."""
+    """Collects the finished rusters of one window and puts their rows back in arrival order, unless
+    they may come in any."""
 
-    def __init__(self, bound: BoundQuery, window: ClassificationWindow) -> None:
+    def __init__(
+        self, bound: BoundQuery, window: ClassificationWindow, in_order: bool = True
+    ) -> None:
+        self._in_order = in_order
         self._bound = bound
         self._window = window
         self._done: list[Ruster] = []
@@ -54,6 +58,8 @@ class Gathering:
         return batch if failed is None else batch.filter(pa.array(~failed))
 
     def _together(self) -> Ruster:
+        if not self._in_order:
+            return self._done[0].followed_by(self._done[1:])
         rows = np.concatenate([ruster.rows for ruster in self._done])
         order = np.argsort(rows, kind="stable")
         joined = self._done[0].matches

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
+from querymesh.arrays import Ints
 from querymesh.classify.tree import leaves_of
+from querymesh.fabric.core.leaf_numbers import LeafNumbers
 from querymesh.fabric.core.lottery import Lottery, Seed, WheelKey
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
-from querymesh.fabric.core.token import token_of
+from querymesh.fabric.core.token import RouteToken, token_of
 from querymesh.mesh.mesh import Mesh
 from querymesh.stats.profile import Route
 
@@ -43,6 +46,15 @@ class Router(Protocol):
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Every row of the window in exactly one ruster."""
 
+    def leaves(self, window: ClassificationWindow) -> Ints | None:
+        """The leaf of each row, where its route is known from the start; None where it is not."""
+        return None
+
+    @property
+    def tokens(self) -> Sequence[RouteToken]:
+        """The route of each leaf, where routes are known from the start."""
+        return ()
+
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The ruster, in parts if need be, each with its next operator on top of its token."""
         return [ruster]
@@ -70,6 +82,20 @@ class MeshRouter(Router):
         self.window = mesh.window
         self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
         self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
+        self._leaves = LeafNumbers(mesh.tree)
+
+    @property
+    def tokens(self) -> Sequence[RouteToken]:
+        """The route of each leaf of the classifier."""
+        return self._tokens
+
+    def leaves(self, window: ClassificationWindow) -> Ints | None:
+        """The leaf of each row; None where a lottery draws the next operator."""
+        if self.mesh.uncertain:
+            return None
+        if len(self._tokens) == 1:
+            return np.zeros(window.rows, np.int64)
+        return self._leaves.of(window.batch.column, window.rows)
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each leaf that any row reaches."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.arrays import Bools, Ints
+from querymesh.index.store.codes import microseconds
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,6 @@ class Arrivals:
             self.numbers[first:last],
             {alias: counts[first:last] for alias, counts in self.before.items()},
         )
-
-
-def microseconds(values: pa.Array) -> Ints:
-    """Timestamps as microseconds since the epoch; they must not be NULL."""
-    zone = values.type.tz
-    us = values if values.type.unit == "us" else values.cast(pa.timestamp("us", zone))
-    return np.asarray(us.cast(pa.int64()), dtype=np.int64)
 
 
 def in_order(

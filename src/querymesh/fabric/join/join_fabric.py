@@ -22,9 +22,8 @@ import pyarrow as pa
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.join.arrivals import Arrivals
-from querymesh.fabric.join.join_ruster import JoinRuster
 from querymesh.fabric.join.state import static_stem
-from querymesh.fabric.join.view import ViewFabric
+from querymesh.fabric.join.view import Admitted, ViewFabric
 from querymesh.index.store.partition import Partition, concat
 from querymesh.index.store.stem import Stem
 from querymesh.query.join import JoinQuery
@@ -36,7 +35,7 @@ Routers = Mapping[str, Router]
 class Step:
     """Arrivals that are stored and ready to probe, by stream; and the partition of each."""
 
-    rusters: Mapping[str, list[JoinRuster]]
+    admitted: Mapping[str, list[Admitted]]
     partitions: Mapping[str, Partition]
 
 
@@ -58,21 +57,21 @@ class JoinFabric:
 
     def admit(self, arrivals: Mapping[str, Arrivals], routers: Routers) -> Step:
         """Store what arrived and passed the conditions on its stream alone."""
-        rusters, partitions = {}, {}
+        admitted, partitions = {}, {}
         for alias, arrived in arrivals.items():
-            rusters[alias], made = self.views[alias].admitted(arrived, routers[alias])
+            admitted[alias], made = self.views[alias].admitted(arrived, routers[alias])
             if made:
                 partitions[alias] = concat(made)
         for alias, partition in partitions.items():
             if len(partition):
                 partitions[alias] = self.streams[alias].laid_out(partition)
                 self.streams[alias].insert(partitions[alias])
-        return Step(rusters, partitions)
+        return Step(admitted, partitions)
 
     def results(self, step: Step, routers: Routers) -> Iterator[pa.RecordBatch]:
         """The results whose last arrival is in the step; afterwards its tuples are as any other."""
-        for alias, rusters in step.rusters.items():
-            yield from self.views[alias].results(rusters, routers[alias])
+        for alias, admitted in step.admitted.items():
+            yield from self.views[alias].results(admitted, routers[alias])
         for stem in self.streams.values():
             stem.settle()
 

@@ -12,7 +12,7 @@ All conditions between the probed relation and those joined hold of what comes o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from time import thread_time
 from typing import ClassVar
@@ -24,15 +24,17 @@ import pyarrow.compute as pc
 from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.operators import MOST_ROWS
 from querymesh.fabric.core.ruster import Ruster, in_parts
-from querymesh.fabric.join.arrivals import microseconds
-from querymesh.fabric.join.join_ruster import FOREVER, JoinRuster, kept, moved
+from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept
+from querymesh.index.kernels import travel as t
+from querymesh.index.probe.program import Arriving, Combinations, Program, Step, Waiting
 from querymesh.index.store.codes import equality_codes
-from querymesh.index.store.request import OPS
-from querymesh.index.store.stem import OrderComparison, Request, Stem
+from querymesh.index.store.request import OPS, Asked
+from querymesh.index.store.stem import Stem
 from querymesh.query.join import JoinComparison, JoinQuery, KeyClass
 from querymesh.query.model import Meeting, Probe
 
 Stems = Mapping[str, Stem]
+Routes = tuple[tuple[Probe, ...], ...]
 
 
 def is_exact(dtype: pa.DataType) -> bool:
@@ -41,7 +43,8 @@ def is_exact(dtype: pa.DataType) -> bool:
 
 
 class JoinedKeys:
-    """The codes and values of what a ruster has joined, by class and comparison."""
+    """What rusters of one stream join by: the codes and values of what is joined, and the programs
+    that probe the states of the others."""
 
     def __init__(self, join: JoinQuery, source: str, stems: Stems) -> None:
         self.join = join
@@ -58,6 +61,109 @@ class JoinedKeys:
             for each in join.comparisons_of(alias)
         }
         self.exact = {each.number: is_exact(each.dtype) for each in join.classes}
+        others = [alias for alias in join.schemas if alias != source]
+        self.number = {source: 0, **{alias: n for n, alias in enumerate(others, 1)}}
+        """The number of each relation in programs."""
+        self.aliases = (source, *others)
+        self.probed = [stems[alias] for alias in others]
+        self._programs: dict[tuple[Routes, frozenset[str]], Program] = {}
+        window = join.window_of(source)
+        self.range_us = window.size if window is not None and window.kind == "range" else None
+
+    def program(self, routes: Routes, joined: frozenset[str]) -> Program:
+        """The program of some orders of probes, for tuples that have joined these relations: the
+        states of a route follow each other, and so do the routes."""
+        if (routes, joined) not in self._programs:
+            self._programs[routes, joined] = self._program(routes, joined)
+        return self._programs[routes, joined]
+
+    def _program(self, routes: Routes, joined: frozenset[str]) -> Program:
+        steps: dict[Step, int] = {}
+        state_step: list[int] = []
+        state_next: list[int] = []
+        for route in routes:
+            behind = joined
+            for place, probe in enumerate(route):
+                step = self._step(probe.relation, behind)
+                state_step.append(steps.setdefault(step, len(steps)))
+                state_next.append(len(state_next) + 1 if place + 1 < len(route) else -1)
+                behind |= {probe.relation}
+        return Program(
+            len(self.aliases),
+            tuple(steps),
+            tuple(state_step),
+            tuple(state_next),
+            max(map(len, routes)),
+            max(len(self.join.keys_of(alias)) for alias in self.aliases),
+            max(len(self.join.orders_of(alias)) for alias in self.aliases),
+            self._event_times(),
+        )
+
+    def _event_times(self) -> dict[int, str]:
+        """By relation whose window counts rows, the column with their time, if they have one."""
+        named = {}
+        for alias in self.aliases[1:]:
+            window = self.join.window_of(alias)
+            if window is not None and window.kind == "rows" and alias in self.join.times:
+                named[self.number[alias]] = self.join.times[alias]
+        return named
+
+    def _step(self, relation: str, joined: frozenset[str]) -> Step:
+        """The probe of a relation by all conditions that link it to what is joined."""
+        by = [
+            (position, self.number[holder], self._key[holder, each.number])
+            for position, each in enumerate(self.join.keys_of(relation))
+            if (holder := self.holder(each, joined)) is not None
+        ]
+        compared = [
+            (each.op_for(relation), self._order[relation, each], other, self._order[other, each])
+            for each in self.join.comparisons_of(relation)
+            if (other := each.other(relation)) in joined
+        ]
+        asked = Asked(
+            tuple(position for position, _, _ in by), tuple((op, own) for op, own, _, _ in compared)
+        )
+        window = self.join.window_of(relation)
+        kind = t.NO_WINDOW
+        if window is not None:
+            kind = t.ROWS_WINDOW if window.kind == "rows" else t.RANGE_WINDOW
+        return Step(
+            self.number[relation],
+            asked,
+            tuple((holder, theirs) for _, holder, theirs in by),
+            tuple((self.number[other], theirs) for _, _, other, theirs in compared),
+            kind,
+            0 if window is None else window.size,
+        )
+
+    def arriving(self, window: JoinWindow) -> Arriving:
+        """Arrivals of the stream, as programs take them."""
+        before = {self.number[a]: counts for a, counts in window.before.items() if a in self.number}
+        return Arriving(
+            window.keys, window.orders, window.times, window.serials, before, self.range_us
+        )
+
+    def waiting(self, ruster: JoinRuster) -> Waiting:
+        """A ruster on its way, as programs take it."""
+        joined = {self.number[alias]: rows for alias, rows in ruster.matches.items()}
+        return Waiting(ruster.rows, ruster.newest, ruster.until, joined)
+
+    def matches(self, found: Combinations, joined: Set[str]) -> dict[str, Ints]:
+        """The row ids of what is joined, the source aside."""
+        return {alias: found.joined[self.number[alias]] for alias in joined - {self.source}}
+
+    def verified(self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]) -> JoinRuster:
+        """The rows whose keys are equal and do not just share a hash: of the relations probed with
+        each other and with those joined before."""
+        for each in self.join.classes:
+            if self.exact[each.number]:
+                continue
+            fresh = [alias for alias in probed if alias in each.members]
+            holder = self.holder(each, joined) or next(iter(fresh), None)
+            for alias in fresh:
+                if alias != holder and holder is not None:
+                    ruster = kept(ruster, self.equal(ruster, each, holder, alias))
+        return ruster
 
     def joined(self, ruster: Ruster) -> frozenset[str]:
         """The relations a ruster has joined, its source included."""
@@ -126,75 +232,31 @@ class ProbeModule:
     def process(self, ruster: Ruster) -> Iterator[Ruster]:
         """One ruster in; more than one out where there are many matches."""
         assert isinstance(ruster, JoinRuster)
-        relation = self.operator.relation
-        stem = self.keys.stems[relation]
-        joined = self.keys.joined(ruster)
-        if self.alone:
-            joined &= self.operator.links
-        by = [
-            (position, each, holder)
-            for position, each in enumerate(self.keys.join.keys_of(relation))
-            if (holder := self.keys.holder(each, joined)) is not None
-        ]
-        request = Request(
-            pattern=tuple(position for position, _, _ in by),
-            codes=tuple(self.keys.codes(ruster, holder, each) for _, each, holder in by),
-            comparisons=self._comparisons(ruster, joined),
-            **self._bounds(ruster),
-        )
-        unsure = [(each, holder) for _, each, holder in by if not self.keys.exact[each.number]]
-        looked = stem.comparisons
-        for found in stem.probe(request, MOST_ROWS):
-            self.comparisons += stem.comparisons - looked
-            yield self._checked(ruster.pick(found.positions), found.rows, unsure)
-            looked = stem.comparisons
-        self.comparisons += stem.comparisons - looked
-
-    def _comparisons(self, ruster: JoinRuster, joined: Set[str]) -> tuple[OrderComparison, ...]:
-        relation = self.operator.relation
-        made = []
-        for each in self.keys.join.comparisons_of(relation):
-            other = each.other(relation)
-            if other in joined:
-                theirs = self.keys.position_of_order(other, each)
-                values = self.keys.orders(ruster, other, theirs)
-                own = self.keys.position_of_order(relation, each)
-                made.append(OrderComparison(each.op_for(relation), own, values))
-        return tuple(made)
-
-    def _bounds(self, ruster: JoinRuster) -> dict[str, Ints]:
-        """What the probed stream's window allows, for each row."""
-        relation = self.operator.relation
-        window = self.keys.join.window_of(relation)
-        if window is None:
-            everything = np.full(len(ruster), FOREVER)
-            return {"low": -everything, "high": everything, "before": everything}
-        before = ruster.of.serials[ruster.rows]
-        if window.kind == "rows":
-            low = ruster.of.before[relation][ruster.rows] - window.size
-            return {"low": low, "high": np.full(len(ruster), FOREVER), "before": before}
-        return {"low": moved(ruster.newest, -window.size), "high": ruster.until, "before": before}
-
-    def _checked(
-        self, picked: JoinRuster, rows: Ints, unsure: list[tuple[KeyClass, str]]
-    ) -> JoinRuster:
-        """The matches joined, those that only shared a hash left out, and their times."""
         keys, relation = self.keys, self.operator.relation
-        stem = keys.stems[relation]
-        out = replace(picked, matches={**picked.matches, relation: rows})
-        for each, holder in unsure:
-            out = kept(out, keys.equal(out, each, holder, relation))
-        window = keys.join.window_of(relation)
-        if window is None or relation not in keys.join.times:
-            return out
-        rows = out.matches[relation]
-        if window.kind == "range":
-            times = stem.times(rows)
-            until = np.minimum(out.until, moved(times, window.size))
-            return replace(out, newest=np.maximum(out.newest, times), until=until)
-        times = microseconds(stem.take(keys.join.times[relation], rows))
-        out = replace(out, newest=np.maximum(out.newest, times))
-        return kept(out, out.newest <= out.until)
+        joined = keys.joined(ruster)
+        known = joined & self.operator.links if self.alone else joined
+        program = keys.program(((self.operator,),), known)
+        counts = program.no_counts()
+        waiting = keys.waiting(ruster)
+        states = np.zeros(len(ruster), np.int64)
+        arriving = keys.arriving(ruster.of)
+        for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
+            self._count(counts.looked)
+            out = JoinRuster(
+                ruster.window,
+                found.rows,
+                ruster.token.pop(),
+                ruster.leaf,
+                keys.matches(found, joined | {relation}),
+                found.newest,
+                found.until,
+            )
+            yield keys.verified(out, known, (relation,))
+        self._count(counts.looked)
+
+    def _count(self, looked: Ints) -> None:
+        self.comparisons += int(looked.sum())
+        looked[:] = 0
 
 
 @dataclass

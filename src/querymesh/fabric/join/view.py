@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.operators import MOST_ROWS, FilterModule, Module, UserCalls
 from querymesh.fabric.core.output import Gathering
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.ruster import Ruster
-from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.core.token import RouteToken, Stack
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
-from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Stems
+from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Routes, Stems
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
+from querymesh.index.probe.program import Counts, Program
 from querymesh.index.store.partition import Partition
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Stored tuples that are ready to probe: with the leaf of each, where routes are known from the
+    start, else as rusters."""
+
+    window: JoinWindow
+    leaves: Ints | None
+    rusters: list[JoinRuster]
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Probes that follow each other on a route, and what is left of the route behind them."""
+
+    probes: tuple[Probe, ...]
+    rest: Stack
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that are probed."""
+        return tuple(probe.relation for probe in self.probes)
 
 
 class ViewFabric(Fabric):
@@ -48,7 +73,7 @@ class ViewFabric(Fabric):
         self.unjoinable = 0
         self._calls = self._output_calls = UserCalls(join.query.functions, on_error)
         self.own = own_conditions(self.bound)
-        keys = JoinedKeys(join, alias, stems)
+        self._keys = keys = JoinedKeys(join, alias, stems)
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
         window = self.bound.source.window
         self._range_us = window.size if window is not None and window.kind == "range" else None
@@ -63,62 +88,84 @@ class ViewFabric(Fabric):
 
     def admitted(
         self, arrivals: Arrivals, router: Router
-    ) -> tuple[list[JoinRuster], list[Partition]]:
+    ) -> tuple[list[Admitted], list[Partition]]:
         """Arrivals that may be in a result, at the point where they are stored and go on.
 
-        Each classification window gives its rusters, and a partition of the state.
+        Where a router decides on the way, each classification window has a partition of its own.
         """
         started = perf_counter()
-        rusters: list[JoinRuster] = []
+        admitted: list[Admitted] = []
         partitions: list[Partition] = []
-        most = router.window or max(len(arrivals), 1)
+        most = router.window if router.decides and router.window else max(len(arrivals), 1)
         for first in range(0, len(arrivals), most):
             part = arrivals.slice(first, min(most, len(arrivals) - first))
             made, partition = self._admit(part, router)
-            rusters += made
+            admitted.append(made)
             partitions.append(partition)
         self.metrics.total_seconds += perf_counter() - started
-        return rusters, partitions
+        return admitted, partitions
 
-    def _admit(self, arrivals: Arrivals, router: Router) -> tuple[list[JoinRuster], Partition]:
+    def _admit(self, arrivals: Arrivals, router: Router) -> tuple[Admitted, Partition]:
         """Classify, apply the stream's own conditions, compute the keys."""
         window = JoinWindow(self.alias, arrivals.rows, self.stems, times=arrivals.times)
-        set_out = [arrived(each, self._range_us) for each in self._set_out(window, router)]
-        passed = list(self._move(set_out, router, self._stored))
-        alive = np.zeros(window.rows, dtype=bool)
-        for ruster in passed:
-            alive[ruster.rows] = True
-        position = np.cumsum(alive) - 1
-        left = arrivals.some(alive)
+        leaves = None if self.own else self._leaves(window, router)
+        rusters: list[JoinRuster] = []
+        alive: Bools | None = None
+        if leaves is None:
+            rusters = self._by_own_conditions(window, router)
+            alive, leaves = _reached(rusters, window.rows)
+            if router.decides or not _are_certain(router.tokens):
+                leaves = None
+        left = arrivals if alive is None else arrivals.some(alive)
         key = keyed(self.join, self.alias, left.rows, self._calls)
-        if not key.joinable.all():
-            self.unjoinable += int((~key.joinable).sum()) - key.failed
+        joinable = None if key.joinable.all() else key.joinable
+        if joinable is not None:
+            self.unjoinable += int((~joinable).sum()) - key.failed
             self.metrics.key_errors += key.failed
-            left = left.some(key.joinable)
-        again = np.cumsum(key.joinable) - 1
+            left = left.some(joinable)
         stored = JoinWindow(
             self.alias, left.rows, self.stems, key.keys, key.orders, key.values,
             left.times, left.serials, left.before,
         )  # fmt: skip
-        rusters = []
-        for ruster in passed:
-            assert isinstance(ruster, JoinRuster)
-            going_on = kept(ruster, key.joinable[position[ruster.rows]])
-            if len(going_on):
-                rows = again[position[going_on.rows]]
-                rusters.append(replace(going_on, window=stored, rows=rows))
+        for mask in (alive, joinable):
+            if mask is not None:
+                leaves = None if leaves is None else leaves[mask]
+                rusters = [_within(ruster, mask) for ruster in rusters]
+        on_their_way = [replace(each, window=stored) for each in rusters if len(each)]
         columns = stored_columns(self.join, self.alias, left.rows, key)
-        return rusters, partition_of(self.join, self.alias, left, key, columns)
+        partition = partition_of(self.join, self.alias, left, key, columns)
+        return Admitted(stored, leaves, on_their_way), partition
 
-    def results(self, rusters: list[JoinRuster], router: Router) -> Iterator[pa.RecordBatch]:
-        """What admitted rusters become, once all of the step are stored."""
+    def _by_own_conditions(self, window: JoinWindow, router: Router) -> list[JoinRuster]:
+        """The rusters that the conditions on the stream alone let through."""
+        set_out = [arrived(each, self._range_us) for each in self._set_out(window, router)]
+        passed = []
+        for ruster in self._move(set_out, router, self._stored):
+            assert isinstance(ruster, JoinRuster)
+            passed.append(ruster)
+        return passed
+
+    def _leaves(self, window: JoinWindow, router: Router) -> Ints | None:
         started = perf_counter()
-        by_window: dict[int, list[JoinRuster]] = {}
-        for ruster in rusters:
-            by_window.setdefault(id(ruster.window), []).append(ruster)
-        for group in by_window.values():
-            gathering = Gathering(self.bound, group[0].window)
-            for done in self._move(group, router):
+        leaves = router.leaves(window)
+        if leaves is None:
+            return None
+        metrics = self.metrics
+        metrics.classify_seconds += perf_counter() - started
+        metrics.windows += 1
+        metrics.rows_in += window.rows
+        for leaf, rows in enumerate(np.bincount(leaves, minlength=1).tolist()):
+            if rows:
+                metrics.rusters += 1
+                metrics.leaf_rows[router.version, leaf] += rows
+        return leaves
+
+    def results(self, admitted: list[Admitted], router: Router) -> Iterator[pa.RecordBatch]:
+        """What admitted tuples become, once all of the step are stored."""
+        started = perf_counter()
+        for part in admitted:
+            gathering = Gathering(self.bound, part.window, in_order=False)
+            for done in self._probed(part, router):
                 gathering.add(done)
                 if gathering.rows >= MOST_ROWS:
                     for batch in self._out(gathering):
@@ -131,6 +178,106 @@ class ViewFabric(Fabric):
                     yield batch
                     started = perf_counter()
         self.metrics.total_seconds += perf_counter() - started
+
+    def _probed(self, part: Admitted, router: Router) -> Iterator[Ruster]:
+        """Tuples at the end of their routes: all at once where their routes are known, ruster by
+        ruster where the router decides on the way."""
+        if part.leaves is None:
+            yield from self._move(part.rusters, router)
+            return
+        for ruster in self._all_routes(part.window, part.leaves, router):
+            if ruster.token.stack:
+                yield from self._follow([ruster], router)
+            else:
+                yield ruster
+
+    def _all_routes(self, window: JoinWindow, leaves: Ints, router: Router) -> Iterator[JoinRuster]:
+        """All tuples through the first stretch of probes on their routes, each on its own."""
+        stretches = [self._stretch(self._from_the_state_on(token)) for token in router.tokens]
+        begins = np.cumsum([0, *(len(each.probes) for each in stretches)])
+        states = begins[leaves]
+        routes = tuple(each.probes for each in stretches)
+        start = frozenset({self.alias})
+        program = self._keys.program(routes, start)
+        leaf_of = np.repeat(np.arange(len(stretches)), np.diff(begins))
+        counts = program.no_counts()
+        arriving = self._keys.arriving(window)
+        # Where something is left to do, or not the same is joined, leaves part here.
+        apart = len({(each.rest, frozenset(each.relations)) for each in stretches}) > 1
+        for found in program.run(self._keys.probed, arriving, states, counts, MOST_ROWS):
+            reached = leaf_of[found.states]
+            groups = np.unique(reached).tolist() if apart else [int(reached[0])]
+            for leaf in groups:
+                stretch = stretches[leaf]
+                joined = start | set(stretch.relations)
+                whole = JoinRuster(
+                    window, found.rows, RouteToken(stretch.rest), leaf,
+                    self._keys.matches(found, joined), found.newest, found.until,
+                )  # fmt: skip
+                if apart:
+                    whole = kept(whole, reached == leaf)
+                checked = self._keys.verified(whole, start, stretch.relations)
+                if len(checked):
+                    yield checked
+        self._count(program, counts, router.version, leaf_of, routes)
+
+    def _go_on(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
+        """A ruster through all probes until something else stands on its route."""
+        stretch = self._stretch(ruster.token.stack)
+        if not stretch.probes:
+            if stretch.rest != ruster.token.stack:
+                return iter((replace(ruster, token=RouteToken(stretch.rest)),))
+            return self._visit(ruster, version)
+        assert isinstance(ruster, JoinRuster)
+        return self._through(ruster, stretch, version)
+
+    def _through(self, ruster: JoinRuster, stretch: _Stretch, version: int) -> Iterator[Ruster]:
+        keys = self._keys
+        joined = keys.joined(ruster)
+        program = keys.program((stretch.probes,), joined)
+        counts = program.no_counts()
+        states = np.zeros(len(ruster), np.int64)
+        arriving, waiting = keys.arriving(ruster.of), keys.waiting(ruster)
+        for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
+            matches = keys.matches(found, joined | set(stretch.relations))
+            out = JoinRuster(
+                ruster.window, found.rows, RouteToken(stretch.rest), ruster.leaf,
+                matches, found.newest, found.until,
+            )  # fmt: skip
+            checked = keys.verified(out, joined, stretch.relations)
+            if len(checked):
+                yield checked
+        leaf_of = np.full(len(program.state_step), ruster.leaf)
+        self._count(program, counts, version, leaf_of, (stretch.probes,))
+
+    def _count(
+        self, program: Program, counts: Counts, version: int, leaf_of: Ints, routes: Routes
+    ) -> None:
+        """Add what a program did to the visits of each leaf and operator."""
+        indices = [probe.index for route in routes for probe in route]
+        for state, (leaf, index) in enumerate(zip(leaf_of.tolist(), indices, strict=True)):
+            if evaluated := int(counts.evaluated[state]):
+                visits = self.metrics.visits[version, leaf, index]
+                visits.evaluations += evaluated
+                visits.passed += int(counts.passed[state])
+                visits.comparisons += int(counts.looked[state])
+                visits.seconds += float(counts.seconds[state])
+
+    def _from_the_state_on(self, token: RouteToken) -> Stack:
+        """A route that is known, without the conditions on the stream alone."""
+        return tuple(entry for entry in token.stack if entry not in self.own)
+
+    def _stretch(self, stack: Stack) -> _Stretch:
+        """The probes that a route begins with, as far as it is certain, and what follows; a meeting
+        takes no visit."""
+        probes: list[Probe] = []
+        for place, entry in enumerate(stack):
+            operator = self.bound.operators[entry - 1] if isinstance(entry, int) else None
+            if isinstance(operator, Probe):
+                probes.append(operator)
+            elif not isinstance(operator, Meeting):
+                return _Stretch(tuple(probes), stack[place:])
+        return _Stretch(tuple(probes), ())
 
     def everything(self, window: JoinWindow) -> JoinRuster:
         """All tuples of a window, on no route."""
@@ -159,3 +306,23 @@ def own_conditions(view: BoundQuery) -> frozenset[int]:
 
 def _indices(entry: int | tuple[int, ...]) -> frozenset[int]:
     return frozenset({entry} if isinstance(entry, int) else entry)
+
+
+def _are_certain(tokens: Sequence[RouteToken]) -> bool:
+    """Whether there are routes that leave nothing open."""
+    entries = [entry for token in tokens for entry in token.stack]
+    return bool(tokens) and all(isinstance(entry, int) for entry in entries)
+
+
+def _reached(rusters: list[JoinRuster], rows: int) -> tuple[Bools, Ints]:
+    """Which tuples of a window are in a ruster, and the leaf of each, -1 of others."""
+    leaves = np.full(rows, -1)
+    for ruster in rusters:
+        leaves[ruster.rows] = ruster.leaf
+    return leaves >= 0, leaves
+
+
+def _within(ruster: JoinRuster, mask: Bools) -> JoinRuster:
+    """The rows of a ruster that stay where a mask is true, under the numbers they have then."""
+    staying = kept(ruster, mask[ruster.rows])
+    return replace(staying, rows=(np.cumsum(mask) - 1)[staying.rows])

@@ -15,14 +15,20 @@ cache that cannot be read, such as one torn by a crash, stop a process: it compi
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
 
 _log = logging.getLogger("querymesh")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+Whole: TypeAlias = "int | np.integer[Any]"
+"""A whole number, as kernels have them: they know no difference."""
 
 
 class ArgumentType(NamedTuple):
@@ -47,6 +53,7 @@ INTS = ArgumentType("int64")
 SHORTS = ArgumentType("int32")
 BYTES = ArgumentType("uint8")
 INTS_OUT = ArgumentType("int64", read_only=False)
+FLOATS = ArgumentType("float64")
 
 
 class _Kernel:
@@ -97,7 +104,8 @@ class _Kernel:
 
 _COMPILING = Lock()
 _KERNELS: list[_Kernel] = []
-_INLINED: list[Callable[..., Any]] = []
+_INLINED: list[tuple[Callable[..., Any], Callable[[Any], Any]]] = []
+"""Functions that kernels call, each with what makes the compiled one of it."""
 
 
 def compile_all() -> None:
@@ -119,17 +127,87 @@ def kernel(*signature: ArgumentType) -> Callable[[Function], Function]:
 
 def inlined(function: Function) -> Function:
     """A small function that kernels of the same module call; it is compiled with the first."""
-    _INLINED.append(function)
+    _INLINED.append((function, _njit))
+    return function
+
+
+def address_reader(element: str) -> Callable[[Function], Function]:
+    """Let kernels read arrays of such numbers by their addresses: `f(address, index)`.
+
+    Nothing is checked: who writes an address into a table keeps its array alive, and long enough.
+    """
+
+    def read_when_compiled(function: Function) -> Function:
+        _INLINED.append((function, lambda _: _reader(element)))
+        return function
+
+    return read_when_compiled
+
+
+def value_at(element: str, address: int, index: Whole) -> Any:
+    """What a kernel reads at an index of the array at an address, read without a kernel."""
+    kind = getattr(ctypes, f"c_{element.replace('float64', 'double')}")
+    return kind.from_address(address + int(index) * ctypes.sizeof(kind)).value
+
+
+def cycle_counter(function: Function) -> Function:
+    """Let kernels read the processor's clock: it takes some 20 cycles and knows no seconds."""
+    _INLINED.append((function, lambda _: _counter()))
     return function
 
 
 def _compile_inlined() -> None:
     """Compile what kernels call, and put it where they look it up: in the module's globals."""
+    while _INLINED:
+        function, make = _INLINED.pop()
+        function.__globals__[function.__name__] = make(function)
+
+
+def _njit(function: Callable[..., Any]) -> Any:
     from numba import njit
 
-    while _INLINED:
-        function: Any = _INLINED.pop()
-        function.__globals__[function.__name__] = njit(function)
+    return njit(function)
+
+
+def _reader(element: str) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    own = getattr(types, element)
+    out = types.float64 if element == "float64" else types.int64
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def read(_: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.DoubleType() if out is types.float64 else ir.IntType(own.bitwidth)
+            array = builder.inttoptr(arguments[0], kind.as_pointer())
+            number = builder.load(builder.gep(array, [arguments[1]]))
+            if own.bitwidth == 64:
+                return number
+            wide = ir.IntType(64)
+            return builder.sext(number, wide) if own.signed else builder.zext(number, wide)
+
+        return out(types.int64, types.int64), generate
+
+    return read
+
+
+def _counter() -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def count(_: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(ir.IntType(64), [])
+            clock = builder.module.declare_intrinsic("llvm.readcyclecounter", [], kind)
+            return builder.call(clock, [])
+
+        return types.int64(), generate
+
+    return count
 
 
 def _jit(function: Callable[..., Any]) -> Any:

@@ -2,11 +2,6 @@
 
 All of them are in this one file, because numba's cache looks at the file of a kernel to see whether
 it changed, and not at those of the functions it calls.
-
-The probing kernels share one protocol. They append matches to `positions` and `found` from `filled`
-on, and return as soon as these are full, telling where to go on: (filled, row, slot, looked), with
-`row` the probing row, `slot` the place in the index, and `looked` the stored rows that were looked
-at. All is done when `row` is the number of probing rows.
 """
 
 from __future__ import annotations
@@ -14,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from querymesh.arrays import Bytes, Ints, Shorts
-from querymesh.index.kernels.compiled import BYTES, INT, INTS, INTS_OUT, SHORTS, inlined, kernel
+from querymesh.index.kernels.compiled import BYTES, INT, INTS, INTS_OUT, inlined, kernel
 
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
@@ -22,8 +17,6 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _THREE, _SEVEN = np.uint64(3), np.uint64(7)
 _HALF = np.uint64(32)
 _SHIFT = np.uint64(33)
-_BLOCK = 256
-"""Probing rows that go through the index side by side, so that their waits for memory overlap."""
 
 
 @inlined
@@ -113,145 +106,6 @@ def by_bucket(codes: Ints, bits: int) -> tuple[Shorts, Shorts, Bytes, bool]:
     return offsets, order, marks, sorted_already
 
 
-@kernel(
-    *(INTS, INTS, INTS, INTS),
-    *(SHORTS, INTS, SHORTS, BYTES, INT),
-    *(INTS, INTS, INT, INT, INT),
-    *(INT, INT, INTS_OUT, INTS_OUT, INT),
-)
-def probe_equal(
-    codes: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    offsets: Shorts,
-    index_codes: Ints,
-    order: Shorts,
-    marks: Bytes,
-    bits: int,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows of equal code, low <= time <= high, and serial < before if both are given.
-
-    An empty `order` means that rows lie in index order, and empty `marks` that there are none. Most
-    codes that are not stored have no mark and end there. Rows go block by block: first who has a
-    mark, then where their buckets lie, then what is in them; so the loads of a block's rows do not
-    wait for each other, and there is no branch on a mark for a processor to guess wrong. Times lie
-    within first and last, which spares looking at them where the whole partition is in a row's
-    window, or out of it.
-    """
-    mask = np.uint64(len(offsets) - 2)
-    top = np.uint64(61 - bits)
-    marked = len(marks) > 0
-    ordered = len(order) == 0
-    serial = len(serials) > 0 and len(before) > 0
-    likely = np.empty(_BLOCK, np.int64)
-    begins = np.empty(_BLOCK, np.int64)
-    ends = np.empty(_BLOCK, np.int64)
-    looked = 0
-    while row < len(codes):
-        stop = min(row + _BLOCK, len(codes))
-        count = 0
-        for i in range(row, stop):
-            mixed = mix(codes[i])
-            likely[count] = i
-            begins[count] = np.int64(mixed & mask)
-            there = low[i] <= last and high[i] >= first
-            if marked:
-                mark = marks[mixed >> top >> _THREE] >> np.uint8(mixed >> top & _SEVEN)
-                there = there and (mark & 1) == 1
-            count += there
-        for n in range(count):
-            bucket = begins[n]
-            begins[n] = offsets[bucket]
-            ends[n] = offsets[bucket + 1]
-        if count and likely[0] == row:
-            begins[0] = max(begins[0], slot)
-        slot = 0
-        for n in range(count):
-            i = likely[n]
-            code = codes[i]
-            earliest = low[i]
-            latest = high[i]
-            whole = earliest <= first and last <= latest
-            for k in range(begins[n], ends[n]):
-                looked += 1
-                if index_codes[k] != code:
-                    continue
-                r = k if ordered else np.int64(order[k])
-                if not whole and not (earliest <= times[r] <= latest):
-                    continue
-                if serial and serials[r] >= before[i]:
-                    continue
-                positions[filled] = i
-                found[filled] = base + r
-                filled += 1
-                if filled == len(found):
-                    return filled, i, k + 1, looked
-        row = stop
-    return filled, len(codes), 0, looked
-
-
-@kernel(
-    *(INTS, INTS, INTS, INTS, INTS),
-    SHORTS,
-    *(INTS, INTS, INT, INT, INT),
-    *(INT, INT, INTS_OUT, INTS_OUT, INT),
-)
-def probe_range(
-    starts: Ints,
-    stops: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    order: Shorts,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows order[start : stop] of each probing row, with the same bounds as above."""
-    ordered = len(order) == 0
-    serial = len(serials) > 0 and len(before) > 0
-    looked = 0
-    for i in range(row, len(low)):
-        begin = slot
-        slot = 0
-        earliest = low[i]
-        latest = high[i]
-        if latest < first or earliest > last:
-            continue
-        whole = earliest <= first and last <= latest
-        for k in range(max(begin, starts[i]), stops[i]):
-            looked += 1
-            r = k if ordered else np.int64(order[k])
-            if not whole and not (earliest <= times[r] <= latest):
-                continue
-            if serial and serials[r] >= before[i]:
-                continue
-            positions[filled] = i
-            found[filled] = base + r
-            filled += 1
-            if filled == len(found):
-                return filled, i, k + 1, looked
-    return filled, len(low), 0, looked
-
-
 @kernel(INTS, BYTES, INT)
 def cells(codes: Ints, table: Bytes, bits: int) -> Ints:
     """The cell of each code: the upper bits of its mixed code, through a table where there is one.
@@ -320,88 +174,6 @@ def by_number(buckets: Ints, bits: int) -> tuple[Shorts, Shorts, bool]:
         order[free[buckets[i]]] = i
         free[buckets[i]] += 1
     return offsets, order, in_order
-
-
-@kernel(
-    *(INTS, INTS, INTS),
-    *(INTS, INTS, INTS, INTS),
-    *(INTS, INTS, INTS),
-    SHORTS,
-    *(INTS, INTS, INT, INT, INT),
-    *(INT, INT, INTS_OUT, INTS_OUT, INT),
-)
-def probe_cells(
-    buckets: Ints,
-    widths: Ints,
-    open_cells: Ints,
-    key: Ints,
-    codes: Ints,
-    second_key: Ints,
-    second_codes: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    offsets: Shorts,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows, in the order of their buckets, that lie in widths[i] buckets from buckets[i] +
-    open_cells[j] on for any j, and whose codes are equal; bounds as in `probe_equal`. One width is
-    for all rows.
-
-    An empty `key` or `second_key` is not compared. `slot` counts the stored rows that were looked
-    at for this probing row: what is left of it goes on from there.
-    """
-    serial = len(serials) > 0 and len(before) > 0
-    one = len(key) > 0
-    two = len(second_key) > 0
-    looked = 0
-    for i in range(row, len(low)):
-        done = slot
-        slot = 0
-        earliest = low[i]
-        latest = high[i]
-        if latest < first or earliest > last:
-            continue
-        whole = earliest <= first and last <= latest
-        code = codes[i] if one else 0
-        second = second_codes[i] if two else 0
-        width = widths[i] if len(widths) > 1 else widths[0]
-        passed = 0
-        for j in range(len(open_cells)):
-            bucket = buckets[i] + open_cells[j]
-            begin = int(offsets[bucket])
-            end = int(offsets[bucket + width])
-            if passed + (end - begin) <= done:
-                passed += end - begin
-                continue
-            skip = max(done - passed, 0)
-            passed += skip
-            for k in range(begin + skip, end):
-                looked += 1
-                passed += 1
-                if one and key[k] != code:
-                    continue
-                if two and second_key[k] != second:
-                    continue
-                if not whole and not (earliest <= times[k] <= latest):
-                    continue
-                if serial and serials[k] >= before[i]:
-                    continue
-                positions[filled] = i
-                found[filled] = base + k
-                filled += 1
-                if filled == len(found):
-                    return filled, i, passed, looked
-    return filled, len(low), 0, looked
 
 
 @kernel(INTS, INTS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from querymesh.arrays import Bools, Bytes, Integers, Ints, Shorts
+from querymesh.arrays import Bytes, Ints, Shorts
 
 _FIRST = 0xFF51AFD7ED558CCD
 _SECOND = 0xC4CEB9FE1A85EC53
@@ -58,119 +58,6 @@ def by_bucket(codes: Ints, bits: int) -> tuple[Shorts, Shorts, Bytes, bool]:
     return offsets, order, marks, bool((buckets[1:] >= buckets[:-1]).all())
 
 
-def probe_equal(
-    codes: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    offsets: Shorts,
-    index_codes: Ints,
-    order: Shorts,
-    marks: Bytes,
-    bits: int,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows of equal code within the bounds."""
-    buckets = (mix(codes) & np.uint64(len(offsets) - 2)).astype(np.int64)
-    ends = offsets[buckets + 1]
-    if len(marks):
-        marked = np.unpackbits(marks, bitorder="little")
-        ends = np.where(marked[mix(codes) >> np.uint64(61 - bits)], ends, 0)
-    i, k = _candidates(offsets[buckets], ends, low, high, first, last, row, slot)
-    r = order[k].astype(np.int64) if len(order) else k
-    keep = (index_codes[k] == codes[i]) & _within(i, r, low, high, before, times, serials)
-    return _append(i, k, r, keep, len(codes), base, positions, found, filled)
-
-
-def probe_range(
-    starts: Ints,
-    stops: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    order: Shorts,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows order[start : stop] of each probing row within the bounds."""
-    i, k = _candidates(starts, stops, low, high, first, last, row, slot)
-    r = order[k].astype(np.int64) if len(order) else k
-    keep = _within(i, r, low, high, before, times, serials)
-    return _append(i, k, r, keep, len(low), base, positions, found, filled)
-
-
-def _candidates(
-    starts: Integers,
-    stops: Integers,
-    low: Ints,
-    high: Ints,
-    first: int,
-    last: int,
-    row: int,
-    slot: int,
-) -> tuple[Ints, Ints]:
-    """Probing row and slot of each pair to look at, from (row, slot) on."""
-    begins = starts.astype(np.int64)
-    if row < len(begins):
-        begins[row] = max(begins[row], slot)
-    counts = np.maximum(stops - begins, 0)
-    counts[(high < first) | (low > last)] = 0
-    counts[:row] = 0
-    i = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return i, begins[i] + within
-
-
-def _within(
-    i: Ints, r: Ints, low: Ints, high: Ints, before: Ints, times: Ints, serials: Ints
-) -> Bools:
-    keep = (low[i] <= times[r]) & (times[r] <= high[i])
-    if len(serials) and len(before):
-        keep &= serials[r] < before[i]
-    return np.asarray(keep)
-
-
-def _append(
-    i: Ints,
-    k: Ints,
-    r: Ints,
-    keep: Bools,
-    probing: int,
-    base: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """The protocol of the probing kernels: matches as long as there is room, and where to go on."""
-    kept = np.flatnonzero(keep)
-    room = len(found) - filled
-    chosen = kept[:room]
-    end = filled + len(chosen)
-    positions[filled:end] = i[chosen]
-    found[filled:end] = base + r[chosen]
-    if len(kept) < room:
-        return end, probing, 0, len(i)
-    stop = int(chosen[-1])
-    return end, int(i[stop]), int(k[stop]) + 1, stop + 1
-
-
 def cells(codes: Ints, table: Bytes, bits: int) -> Ints:
     """The cell of each code, through a table where there is one."""
     if bits == 0:
@@ -199,49 +86,6 @@ def by_number(buckets: Ints, bits: int) -> tuple[Shorts, Shorts, bool]:
     order = np.argsort(buckets, kind="stable").astype(np.int32)
     offsets = np.searchsorted(buckets[order], np.arange((1 << bits) + 1)).astype(np.int32)
     return offsets, order, bool((buckets[1:] >= buckets[:-1]).all())
-
-
-def probe_cells(
-    buckets: Ints,
-    widths: Ints,
-    open_cells: Ints,
-    key: Ints,
-    codes: Ints,
-    second_key: Ints,
-    second_codes: Ints,
-    low: Ints,
-    high: Ints,
-    before: Ints,
-    offsets: Shorts,
-    times: Ints,
-    serials: Ints,
-    first: int,
-    last: int,
-    base: int,
-    row: int,
-    slot: int,
-    positions: Ints,
-    found: Ints,
-    filled: int,
-) -> tuple[int, int, int, int]:
-    """Stored rows of equal codes in the buckets of each probing row, within the bounds."""
-    visited = buckets[:, None] + open_cells[None, :]
-    begins = offsets[visited].astype(np.int64)
-    counts = offsets[visited + widths[:, None]] - begins
-    counts[(high < first) | (low > last)] = 0
-    owners = np.repeat(np.arange(len(buckets)), len(open_cells))
-    counts, begins = counts.ravel(), begins.ravel()
-    i = np.repeat(owners, counts)
-    k = np.arange(len(i)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
-    ordinal = np.arange(len(i)) - np.searchsorted(i, i)
-    left = (i > row) | ((i == row) & (ordinal >= slot))
-    i, k, ordinal = i[left], k[left], ordinal[left]
-    keep = _within(i, k, low, high, before, times, serials)
-    if len(key):
-        keep &= key[k] == codes[i]
-    if len(second_key):
-        keep &= second_key[k] == second_codes[i]
-    return _append(i, ordinal, k, keep, len(low), base, positions, found, filled)
 
 
 def by_partition(rows: Ints, bases: Ints) -> tuple[Ints, Ints, Ints, bool]:

@@ -25,9 +25,9 @@ import numpy as np
 
 from querymesh.arrays import Array, Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
+from querymesh.index.store.columns import NO_BYTES
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.request import Cursor, MatchBuffer, OrderComparison, Pattern, Request
-from querymesh.index.store.stored import NO_BYTES, NO_INTS, Stored
+from querymesh.index.store.request import Pattern
 
 _TABLE_BITS = 8
 """An attribute with more bits is hashed to its cells without a table: with so many, one full cell
@@ -38,9 +38,6 @@ _FINE_BITS = 4
 
 _ROWS_FOR_TABLE = 256
 """Fewer rows tell too little of how values are spread."""
-
-
-_ONE = np.ones(1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -70,75 +67,32 @@ class BitIndex:
             return np.searchsorted(self.bounds[j], codes, "right")
         return kernels.cells(codes, self.tables.get(j, NO_BYTES), self.configuration.bits[j])
 
-    def visit(self, request: Request, keys: Sequence[Ints], rows: int) -> Visit | None:
-        """Where the matches of a request are; None if it is better to look at all rows: where the
-        probe would come to more buckets than there are rows, or specifies none of the bits."""
-        ranged = self._ranged(request.comparisons)
-        to = self._opening(request.pattern, ranged)
-        if to is None or len(to.open_cells) > max(rows, 1):
-            return None
-        buckets = np.zeros(len(request), np.int64)
-        for n, j in enumerate(request.pattern):
-            if self.configuration.bits[j]:
-                buckets += self.cells(j, request.codes[n]) << self._shifts[j]
-        widths = to.width
-        if ranged is not None:
-            low, high = self._range(ranged, request.comparisons, len(request))
-            buckets += low << to.floor
-            widths = np.maximum(high - low + 1, 0) << to.floor
-        compared = [(keys[j], request.codes[request.pattern.index(j)]) for j in to.compared]
-        compared += [(NO_INTS, NO_INTS)] * (2 - len(compared))
-        return Visit(buckets, widths, to.open_cells, compared, self.offsets, to.unchecked)
-
-    @cached_property
-    def _shifts(self) -> tuple[int, ...]:
-        return self.configuration.shifts
-
     @cached_property
     def _openings(self) -> dict[tuple[Pattern, int | None], Opening | None]:
         return {}
 
-    def _opening(self, pattern: Pattern, ranged: int | None) -> Opening | None:
-        """What of a visit depends on the access pattern alone, worked out once for each."""
+    def opening(self, pattern: Pattern, ranged: int | None) -> Opening | None:
+        """The buckets that an access pattern leaves open, worked out once for each; None if it
+        specifies none of the bits. `ranged` is an attribute found by its order, if one is."""
         known = self._openings
         if (pattern, ranged) not in known:
             known[pattern, ranged] = _opening(self.configuration, pattern, ranged)
         return known[pattern, ranged]
 
-    def _ranged(self, comparisons: Sequence[OrderComparison]) -> int | None:
+    def ranged(self, compared: Sequence[tuple[str, int]]) -> int | None:
         """The attribute by whose order matches are found: of those compared, the one with most
         bits. What others demand is checked of each match."""
         bits, keys = self.configuration.bits, self.configuration.keys
-        compared = {keys + comparison.order for comparison in comparisons}
-        with_bits = [j for j in sorted(compared) if bits[j]]
+        with_bits = [j for j in sorted({keys + order for _, order in compared}) if bits[j]]
         return max(with_bits, key=bits.__getitem__, default=None)
-
-    def _range(
-        self, j: int, comparisons: Sequence[OrderComparison], probing: int
-    ) -> tuple[Ints, Ints]:
-        """First and last cell in which all comparisons with an attribute can hold."""
-        low, high = np.zeros(probing, np.int64), np.full(probing, len(self.bounds[j]))
-        for comparison in comparisons:
-            if self.configuration.keys + comparison.order != j:
-                continue
-            cells = self.cells(j, comparison.values)
-            if comparison.op in ("<", "<="):
-                high = np.minimum(high, cells)
-            else:
-                low = np.maximum(low, cells)
-        return low, high
 
 
 class Opening(NamedTuple):
-    """The buckets that an access pattern leaves open: `width` of them side by side, from each of
-    `open_cells` on; `floor` bits lie below those that are fixed. `compared` are the attributes that
-    are compared on the way, the others are `unchecked`."""
+    """The buckets that an access pattern leaves open: those of `floor` bits side by side, from each
+    of `open_cells` on."""
 
     open_cells: Ints
-    width: Ints
     floor: int
-    compared: tuple[int, ...]
-    unchecked: frozenset[int]
 
 
 def _opening(config: Configuration, pattern: Pattern, ranged: int | None) -> Opening | None:
@@ -153,60 +107,7 @@ def _opening(config: Configuration, pattern: Pattern, ranged: int | None) -> Ope
     for j in opened:
         steps = np.arange(1 << bits[j]) << shifts[j]
         open_cells = (open_cells[:, None] + steps[None, :]).ravel()
-    # The fewer bits an attribute has, the more of a bucket's rows differ in it.
-    by_bits = sorted(pattern, key=bits.__getitem__)
-    width = np.array([1 << floor])
-    return Opening(np.sort(open_cells), width, floor, tuple(by_bits[:2]), frozenset(by_bits[2:]))
-
-
-@dataclass(frozen=True, eq=False)
-class Visit:
-    """For each probing row the buckets it looks into: `widths` of them (one number for all, or one
-    a row) from `buckets` on, as often as there are `open_cells`. Two of the attributes specified
-    are compared on the way, the others are `unchecked`."""
-
-    buckets: Ints
-    widths: Ints
-    open_cells: Ints
-    compared: Sequence[tuple[Ints, Ints]]
-    offsets: Shorts
-    unchecked: frozenset[int]
-
-    def probe(
-        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
-    ) -> tuple[Cursor, int]:
-        """Add matches from `cursor` on, while there is room; as `HashIndex.probe`."""
-        (key, codes), (second_key, second_codes) = self.compared
-        found.filled, row, slot, looked = kernels.probe_cells(
-            self.buckets,
-            self.widths,
-            self.open_cells,
-            key,
-            codes,
-            second_key,
-            second_codes,
-            request.low,
-            request.high,
-            NO_INTS if request.before is None else request.before,
-            self.offsets,
-            *stored,
-            *cursor,
-            found.positions,
-            found.rows,
-            found.filled,
-        )
-        return Cursor(row, slot), looked
-
-
-def scan(request: Request, keys: Sequence[Ints], rows: int) -> Visit:
-    """All rows as one bucket, for any partition."""
-    compared = [(keys[j], codes) for j, codes in zip(request.pattern, request.codes, strict=True)]
-    first_two = (compared + [(NO_INTS, NO_INTS)] * 2)[:2]
-    nowhere = np.zeros(len(request), np.int64)
-    offsets = np.array([0, rows], np.int32)
-    return Visit(
-        nowhere, _ONE, np.zeros(1, np.int64), first_two, offsets, frozenset(request.pattern[2:])
-    )
+    return Opening(np.sort(open_cells), floor)
 
 
 def build(

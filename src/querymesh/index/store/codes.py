@@ -73,6 +73,13 @@ def order_codes(values: pa.Array) -> Ints | None:
     return number
 
 
+def microseconds(values: pa.Array) -> Ints:
+    """Timestamps as microseconds since the epoch; they must not be NULL."""
+    zone = values.type.tz
+    us = values if values.type.unit == "us" else values.cast(pa.timestamp("us", zone))
+    return np.asarray(us.cast(pa.int64()), dtype=np.int64)
+
+
 def combine(codes: Sequence[Ints]) -> Ints:
     """One number a row for the codes of several attributes; of a single one, the array itself.
 
@@ -187,4 +194,7 @@ def _spelled(value: object) -> str:
     return repr(value)
 
 
-__all__ = ["EXACT_DIGITS", "Codes", "Ints", "combine", "equality_codes", "ints", "order_codes"]
+__all__ = [
+    "EXACT_DIGITS", "Codes", "Ints", "combine", "equality_codes", "ints", "microseconds",
+    "order_codes",
+]  # fmt: skip

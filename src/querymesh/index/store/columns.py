@@ -7,7 +7,11 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from querymesh.arrays import Array
+from querymesh.arrays import Array, Bytes, Ints
+
+NO_INTS: Ints = np.empty(0, np.int64)
+NO_BYTES: Bytes = np.empty(0, np.uint8)
+"""How kernels are told that an array is not there."""
 
 
 class Columns:

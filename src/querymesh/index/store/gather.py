@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from querymesh.arrays import Array, Ints
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels
-from querymesh.index.store.columns import numbers_of, plain_width_bytes
-from querymesh.index.store.stored import NO_INTS
+from querymesh.index.store.columns import NO_INTS, numbers_of, plain_width_bytes
 
 
 class Gather:

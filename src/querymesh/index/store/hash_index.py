@@ -10,8 +10,8 @@ bits the position of its mark. A code that is not stored most likely has no mark
 not looked into: most probes find nothing in most partitions, and this is what they cost.
 
 What is found has the same code. That is the same key where the code is exact and of one attribute.
-`Stem` compares the codes of several attributes one by one; the values behind codes that are hashes
-are compared by who has them.
+The program compares the codes of several attributes one by one; the values behind codes that are
+hashes are compared by who has them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 from querymesh.arrays import Array, Bytes, Ints, Shorts
 from querymesh.index.kernels import kernels
-from querymesh.index.store.request import Cursor, MatchBuffer, Request
-from querymesh.index.store.stored import NO_BYTES, NO_INTS, NO_SHORTS, Stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,26 +49,3 @@ class HashIndex:
         """The arrays that the index consists of."""
         given = (self.offsets, self.codes, self.order, self.marks)
         return tuple(array for array in given if array is not None)
-
-    def probe(
-        self, request: Request, stored: Stored, found: MatchBuffer, cursor: Cursor
-    ) -> tuple[Cursor, int]:
-        """Add matches from `cursor` on, while there is room; return how far that came, and how
-        many stored rows were looked at."""
-        found.filled, row, slot, looked = kernels.probe_equal(
-            request.combined,
-            request.low,
-            request.high,
-            NO_INTS if request.before is None else request.before,
-            self.offsets,
-            self.codes,
-            NO_SHORTS if self.order is None else self.order,
-            NO_BYTES if self.marks is None else self.marks,
-            (len(self.offsets) - 1).bit_length() - 1,
-            *stored,
-            *cursor,
-            found.positions,
-            found.rows,
-            found.filled,
-        )
-        return Cursor(row, slot), looked

@@ -16,21 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Array, Bools, Integers, Ints
 from querymesh.errors import StateError
-from querymesh.index.store.access import Access
+from querymesh.index.kernels import travel as t
 from querymesh.index.store.bit_index import BitIndex, build
-from querymesh.index.store.codes import combine, ints
+from querymesh.index.store.codes import combine, ints, microseconds
 from querymesh.index.store.columns import Columns
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.order_index import OrderIndex
-from querymesh.index.store.request import Pattern
-from querymesh.index.store.stored import NO_INTS, Stored
+from querymesh.index.store.request import Asked, Pattern
 
 _NEVER = (2**63 - 1, -(2**63))
 """First and last time of no rows at all: before and after everything."""
@@ -45,9 +45,22 @@ class Indexed:
     the bit-address index in whose order they lie; and `patterns`, those that may have a hash index,
     None if any may."""
 
-    by_pattern: Mapping[Pattern, Access] = field(default_factory=dict)
+    by_pattern: Mapping[Pattern, HashIndex] = field(default_factory=dict)
     cells: BitIndex | None = None
     patterns: tuple[Pattern, ...] | None = None
+
+
+class AccessRow(NamedTuple):
+    """How rows are found by one kind of request, as the compiled program reads it; and the arrays
+    at its addresses that nobody else keeps."""
+
+    row: Ints
+    keeps: tuple[Array, ...]
+
+
+def address(array: Array) -> int:
+    """Where an array lies in memory: whoever uses it keeps the array."""
+    return int(array.__array_interface__["data"][0])
 
 
 class Partition:
@@ -72,8 +85,11 @@ class Partition:
         self.serials = None if serials is None else ints(serials)
         self.cells = indexed.cells
         self.patterns = indexed.patterns
-        self._indices: dict[Pattern, Access] = dict(indexed.by_pattern)
+        self._indices: dict[Pattern, HashIndex] = dict(indexed.by_pattern)
         self._order_indices: dict[int, OrderIndex] = {}
+        self.access: dict[Asked, AccessRow] = {}
+        """The ways to matches that were asked for so far."""
+        self._described: dict[tuple[int, int, str | None], AccessRow] = {}
         # The kernels do not look whether an array ends: a short one must not get there.
         if any(len(column) != rows.num_rows for column in self._columns()):
             lengths = [len(column) for column in self._columns()]
@@ -115,7 +131,7 @@ class Partition:
         }
         return int(self.rows.nbytes) + sum(own.values())
 
-    def index_for(self, pattern: Pattern) -> Access:
+    def index_for(self, pattern: Pattern) -> HashIndex:
         """The index for an access pattern, which must name at least one attribute."""
         found = self._indices.get(pattern)
         if found is None:
@@ -129,10 +145,25 @@ class Partition:
             self._order_indices[order] = OrderIndex.build(self.orders[order])
         return self._order_indices[order]
 
-    def stored(self, base: int) -> Stored:
-        """What kernels need, with the id of the first row."""
-        serials = NO_INTS if self.serials is None else self.serials
-        return Stored(self.times, serials, self.first, self.last, base)
+    def described(self, keys: int, orders: int, event_time: str | None) -> Ints:
+        """The partition as a row of `parts` (`index/kernels/travel.py`), with room for so many key
+        and order codes; `event_time` is a column whose times the program needs beside."""
+        layout = keys, orders, event_time
+        if layout not in self._described:
+            row = np.zeros(t.P_CODES + keys + orders, np.int64)
+            row[t.P_FIRST], row[t.P_LAST] = self.first, self.last
+            row[t.P_TIMES] = address(self.times)
+            row[t.P_SERIALS] = 0 if self.serials is None else address(self.serials)
+            kept: tuple[Array, ...] = ()
+            if event_time is not None:
+                events = microseconds(self.rows.column(event_time))
+                row[t.P_EVENTS], kept = address(events), (events,)
+            for j, codes in enumerate(self.keys):
+                row[t.P_CODES + j] = address(codes)
+            for j, codes in enumerate(self.orders):
+                row[t.P_CODES + keys + j] = address(codes)
+            self._described[layout] = AccessRow(row, kept)
+        return self._described[layout].row
 
     def settled(self) -> Partition:
         """The same rows, which all came earlier than any row that will probe them."""
@@ -140,12 +171,13 @@ class Partition:
             return self
         settled = self._with(None, Indexed(self._indices, self.cells, self.patterns))
         settled._order_indices.update(self._order_indices)
+        settled.access = self.access
         return settled
 
     def in_order_of(self, pattern: Pattern) -> Partition:
         """The same rows, laid out in the order of the hash index for this pattern."""
         index = self.index_for(pattern)
-        if not isinstance(index, HashIndex) or index.order is None:
+        if index.order is None:
             return self
         there = self.taken(index.order, (self.first, self.last))
         codes = there.keys[pattern[0]] if len(pattern) == 1 else index.codes
@@ -155,7 +187,7 @@ class Partition:
     def in_hash_order(self) -> tuple[Pattern, HashIndex] | None:
         """The hash index in whose order the rows lie, and its pattern."""
         for pattern, index in self._indices.items():
-            if isinstance(index, HashIndex) and index.order is None:
+            if index.order is None:
                 return pattern, index
         return None
 

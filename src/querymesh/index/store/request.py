@@ -5,13 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from querymesh.arrays import Bools, Ints
-from querymesh.index.store.codes import combine, ints
+from querymesh.arrays import Ints
+from querymesh.index.store.codes import ints
 
 Pattern = tuple[int, ...]
 """An access pattern: which join attributes of the stored stream are specified, by rising number."""
@@ -24,6 +21,19 @@ OPS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+class Asked(NamedTuple):
+    """What of a request its way to matches depends on: the attributes that are specified, and which
+    order attributes are compared, each as (op, attribute)."""
+
+    pattern: Pattern
+    compared: tuple[tuple[str, int], ...] = ()
+
+    def specified(self, keys: int) -> Pattern:
+        """The access pattern with the attributes compared by order, which are numbered after the
+        `keys` that are compared for equality."""
+        return self.pattern + tuple(sorted({keys + order for _, order in self.compared}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,24 +87,10 @@ class Request:
     def __len__(self) -> int:
         return len(self.low)
 
-    def only(self, pattern: Pattern) -> Request:
-        """The same request by the attributes of this pattern alone, without comparisons."""
-        if pattern == self.pattern:
-            return self
-        codes = tuple(self.codes[self.pattern.index(j)] for j in pattern)
-        return Request(pattern, codes, self.low, self.high, self.before)
-
-    def specified(self, keys: int) -> Pattern:
-        """The access pattern with the attributes compared by order, which are numbered after the
-        `keys` that are compared for equality."""
-        if not self.comparisons:
-            return self.pattern
-        return self.pattern + tuple(sorted({keys + c.order for c in self.comparisons}))
-
-    @cached_property
-    def combined(self) -> Ints:
-        """One number for all codes of a row."""
-        return combine(self.codes)
+    @property
+    def asked(self) -> Asked:
+        """What its way to matches depends on."""
+        return Asked(self.pattern, tuple((c.op, c.order) for c in self.comparisons))
 
 
 class Matches(NamedTuple):
@@ -102,52 +98,3 @@ class Matches(NamedTuple):
 
     positions: Ints
     rows: Ints
-
-
-class Cursor(NamedTuple):
-    """How far a probe of one partition has come: the probing row, and the slot of the index."""
-
-    row: int
-    slot: int
-
-
-class MatchBuffer:
-    """Matches found so far, at most `most` at a time; memory is taken as it is needed."""
-
-    def __init__(self, most: int, expected: int) -> None:
-        if most < 1:
-            raise ValueError(f"matches cannot be given in pieces of {most}")
-        self._most = most
-        self._allot(min(most, max(expected, 1024)))
-
-    def _allot(self, size: int) -> None:
-        self.positions: Ints = np.empty(size, np.int64)
-        self.rows: Ints = np.empty(size, np.int64)
-        self.filled = 0
-
-    def is_full(self) -> bool:
-        """Whether there are `most` matches; below that, memory for more is taken."""
-        size = len(self.rows)
-        if self.filled < size:
-            return False
-        if size == self._most:
-            return True
-        old = self.positions, self.rows
-        self._allot(min(self._most, 4 * size))
-        self.positions[:size], self.rows[:size] = old
-        self.filled = size
-        return False
-
-    def keep(self, begin: int, mask: Bools) -> None:
-        """Keep only those matches from `begin` on where the mask is true."""
-        positions = self.positions[begin : self.filled][mask]
-        rows = self.rows[begin : self.filled][mask]
-        self.filled = begin + len(rows)
-        self.positions[begin : self.filled] = positions
-        self.rows[begin : self.filled] = rows
-
-    def hand_over(self) -> Matches:
-        """The matches found so far, for the caller to keep; there is room for new ones then."""
-        matches = Matches(self.positions[: self.filled], self.rows[: self.filled])
-        self._allot(len(self.rows))
-        return matches

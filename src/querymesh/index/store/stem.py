@@ -4,15 +4,17 @@
                [ oldest   ][   ][ ][ ]     it holds until the next insert, evict or compact
 
 A probe looks into each partition whose times can meet the request's, through the index for the
-request's access pattern. Several attributes are found by one combined code, and then compared one
-by one. What is left to the caller: codes of texts and other wide values are hashes, so where
-`equality_codes` says that they are not exact, the values of a match have to be compared as well.
+request's access pattern: `index/probe/program.py` takes tuples through the states of several
+streams, by the tables that a STeM keeps of its partitions. Several attributes are found by
+one combined code, and then compared one by one. What is left to the caller: codes of texts and
+other wide values are hashes, so where `equality_codes` says that they are not exact, the values of
+a match have to be compared as well.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import NamedTuple
 
@@ -20,24 +22,18 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh.index.store.access_path import Check, access_path
+from querymesh.index.kernels import travel as t
 from querymesh.index.store.gather import Gather
 from querymesh.index.store.index_plan import HashPlan, IndexPlan
 from querymesh.index.store.merging import to_merge
 from querymesh.index.store.partition import Partition, concat
-from querymesh.index.store.request import (
-    Cursor,
-    MatchBuffer,
-    Matches,
-    OrderComparison,
-    Pattern,
-    Request,
-)
-
-__all__ = ["Matches", "Merged", "OrderComparison", "Request", "Stem"]
+from querymesh.index.store.request import Asked, Pattern
 
 _MOST_MERGED_BYTES = 1 << 30
 """Arrow counts the bytes of a text column in 31 bits; well before that, there is no use in more."""
+
+
+_ABSENT = np.zeros(t.A_WIDTH, np.int64)
 
 
 class Merged(NamedTuple):
@@ -69,6 +65,8 @@ class Stem:
         self.partitions = partitions
         self._bases: Ints = np.cumsum([0, *map(len, partitions)], dtype=np.int64)
         self._gathered: tuple[Ints, Gather] | None = None
+        self._described: dict[tuple[int, int, str | None], Ints] = {}
+        self._access: dict[Asked, Ints] = {}
 
     @property
     def rows(self) -> int:
@@ -151,31 +149,36 @@ class Stem:
         self.index_seconds += perf_counter() - started
         return merged
 
-    def probe(self, request: Request, most: int) -> Iterator[Matches]:
-        """All matches of the request, in pieces of at most `most`, in no particular order."""
-        self.probes += len(request)
-        if len(request) == 0:
-            return
-        if self.partitions:
-            self.requests[request.specified(len(self.partitions[0].keys))] += len(request)
-        lowest, highest = int(request.low.min()), int(request.high.max())
-        found = MatchBuffer(most, len(request))
-        for partition, base in zip(self.partitions, self._bases.tolist(), strict=False):
-            if partition.last < lowest or partition.first > highest:
-                continue
-            path = access_path(partition, request)
-            stored = partition.stored(base)
-            cursor = Cursor(0, 0)
-            while cursor.row < len(request):
-                begin = found.filled
-                cursor, looked = path.access.probe(path.request, stored, found, cursor)
-                self.comparisons += looked
-                if path.checks and found.filled > begin:
-                    _verify(path.checks, found, begin, base)
-                if found.is_full():
-                    yield found.hand_over()
-        if found.filled:
-            yield found.hand_over()
+    def described(self, keys: int, orders: int, event_time: str | None = None) -> Ints:
+        """The partitions as rows of `parts` (`index/kernels/travel.py`), for a program whose
+        relations have up to so many key and order codes."""
+        layout = keys, orders, event_time
+        if layout not in self._described:
+            rows = [p.described(keys, orders, event_time) for p in self.partitions]
+            table = np.concatenate(rows) if rows else np.empty(0, np.int64)
+            table[t.P_BASE :: t.P_CODES + keys + orders] = self._bases[:-1]
+            self._described[layout] = table
+        return self._described[layout]
+
+    def access(self, asked: Asked) -> Ints:
+        """The ways to matches in all partitions, as rows of `access`; those that nobody came to yet
+        are `ABSENT`, to be filled in by who comes."""
+        if asked not in self._access:
+            rows = [p.access[asked].row if asked in p.access else _ABSENT for p in self.partitions]
+            self._access[asked] = np.concatenate(rows) if rows else np.empty(0, np.int64)
+        return self._access[asked]
+
+    def count_requests(self, asked: Asked, probes: int, looked: int) -> None:
+        """Take note of probing rows, and of the stored rows they looked at."""
+        self.probes += probes
+        self.comparisons += looked
+        if self.partitions and probes:
+            self.requests[asked.specified(len(self.partitions[0].keys))] += probes
+
+    def located(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The partition of each row id, by number, and the row's number in it."""
+        partitions = np.searchsorted(self._bases[1:], rows, "right")
+        return partitions, rows - self._bases[partitions]
 
     def gather(self, rows: Ints) -> Gather:
         """Rows, by id, made ready to take columns of them. The same array object is not sorted
@@ -200,13 +203,3 @@ class Stem:
     def times(self, rows: Ints) -> Ints:
         """Times of these row ids."""
         return self.gather(rows).ints([p.times for p in self.partitions])
-
-
-def _verify(checks: Sequence[Check], found: MatchBuffer, begin: int, base: int) -> None:
-    """Of the matches from `begin` on, keep those of which all checks hold."""
-    rows = found.rows[begin : found.filled] - base
-    positions = found.positions[begin : found.filled]
-    keep = np.ones(len(rows), np.bool_)
-    for check in checks:
-        keep &= check.holds(check.stored[rows], check.probing[positions])
-    found.keep(begin, keep)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from querymesh.cost.index_cost import Workload, dependent_cost
-from querymesh.index.store.access_path import suitable
+from querymesh.index.probe.access_row import suitable
 from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan, plan_of
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from querymesh.cost.index_cost import Prices
 from querymesh.index.kernels import kernels
-from querymesh.index.store.access_path import access_path
+from querymesh.index.probe.one_state import probe
+from querymesh.index.store.columns import NO_BYTES
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.partition import Partition
-from querymesh.index.store.request import Cursor, MatchBuffer, Request
-from querymesh.index.store.stored import NO_BYTES
+from querymesh.index.store.request import Request
+from querymesh.index.store.stem import Stem
 
 _ROWS = 8192
 _PROBES = 1024
@@ -80,15 +81,9 @@ def _fresh(partition: Partition) -> Partition:
 
 
 def _probe_us(partition: Partition, request: Request) -> float:
-    def probe() -> None:
-        found, cursor = MatchBuffer(1 << 16, len(request)), Cursor(0, 0)
-        path = access_path(partition, request)
-        while cursor.row < len(request):
-            cursor, _ = path.access.probe(path.request, partition.stored(0), found, cursor)
-            if found.is_full():
-                found.hand_over()
-
-    return _shortest_us(probe) / len(request)
+    stem = Stem()
+    stem.insert(partition)
+    return _shortest_us(lambda: list(probe(stem, request, 1 << 16))) / len(request)
 
 
 def _shortest_us(action: Callable[[], object]) -> float:

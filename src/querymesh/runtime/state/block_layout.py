@@ -19,10 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from querymesh.arrays import Array
-from querymesh.fabric.join.arrivals import microseconds
 from querymesh.fabric.join.probe import is_exact
 from querymesh.index.store.bit_index import BitIndex
-from querymesh.index.store.codes import combine, equality_codes, order_codes
+from querymesh.index.store.codes import combine, equality_codes, microseconds, order_codes
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.partition import Indexed, Partition

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from querymesh.errors import UnsupportedError
 from querymesh.fabric.core.router import Router
-from querymesh.fabric.join.arrivals import Arrivals, microseconds, without_null
+from querymesh.fabric.join.arrivals import Arrivals, without_null
 from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
+from querymesh.index.store.codes import microseconds
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
 from querymesh.index.store.stem import Stem

@@ -22,11 +22,12 @@ import pyarrow as pa
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import one_batch
-from querymesh.fabric.join.arrivals import Arrivals, microseconds
+from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.indices import Indices
 from querymesh.fabric.join.join_fabric import JoinFabric
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import Routing
+from querymesh.index.store.codes import microseconds
 from querymesh.index.store.partition import Partition
 from querymesh.index.tune.tuner import Change, Tuner
 from querymesh.mesh.mesh import Mesh

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
+from querymesh.index.probe.one_state import probe
 from querymesh.index.store.index_plan import BitPlan, HashPlan, IndexPlan
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern, Request
@@ -161,5 +162,5 @@ def _store(stem: Stem, burden: StateLoad, codes: list[Ints], now: int) -> int:
 def _ask(stem: Stem, burden: StateLoad, requests: Requests, now: int) -> None:
     for pattern, codes in requests:
         low = np.full(len(codes[0]), now - burden.window)
-        for _ in stem.probe(Request(pattern, codes, low, np.full(len(low), now)), 1 << 16):
+        for _ in probe(stem, Request(pattern, codes, low, np.full(len(low), now)), 1 << 16):
             pass

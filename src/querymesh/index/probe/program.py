@@ -1,0 +1,300 @@
+"""A program: which states tuples of one relation probe, in which order, and by what.
+
+It is an automaton (`index/kernels/travel.py`). Relation 0 is where tuples come from; the others
+have a STeM each. A step is a probe of one of them, given what is joined; which tuple takes which
+steps is told by the state it begins in::
+
+    Step(2, Asked((0,)), held=((1, 3),))     attribute 0 of relation 2 = attribute 3 of relation 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from querymesh.arrays import Floats, Ints
+from querymesh.index.kernels import travel as t
+from querymesh.index.probe.access_row import OPS, access_row
+from querymesh.index.store.columns import NO_INTS
+from querymesh.index.store.partition import address
+from querymesh.index.store.request import Asked
+from querymesh.index.store.stem import Stem
+
+_BLOCK = 256
+"""Combinations that go side by side at most, so that their waits for memory overlap."""
+
+_LEAST_ROOM = 1 << 12
+"""Results that there is room for at first; it grows with what comes out."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A probe of a relation. `held` are relation and position of the code that each attribute of
+    `asked.pattern` must have, `compared` those of each comparison. `window` is one of the kinds of
+    `travel`, of this `size`."""
+
+    relation: int
+    asked: Asked
+    held: tuple[tuple[int, int], ...] = ()
+    compared: tuple[tuple[int, int], ...] = ()
+    window: int = t.NO_WINDOW
+    size: int = 0
+
+
+class Arriving(NamedTuple):
+    """Tuples that set out: their codes, times and serials, and, by relation whose window counts
+    rows, how many of its tuples came before each. `range_us` is their own window, None if it
+    counts rows."""
+
+    keys: Sequence[Ints]
+    orders: Sequence[Ints]
+    times: Ints
+    serials: Ints
+    before: Mapping[int, Ints]
+    range_us: int | None
+
+
+class Waiting(NamedTuple):
+    """Combinations that set out with something joined already: the arriving tuples, the bounds of
+    their times, and by relation the row ids that are joined."""
+
+    rows: Ints
+    newest: Ints
+    until: Ints
+    joined: Mapping[int, Ints]
+
+
+class Combinations(NamedTuple):
+    """What comes out: the arriving tuple, the last state, the bounds of its times, and a row id of
+    each relation, -1 where none is joined. `joined[0]` are rows of the arriving."""
+
+    rows: Ints
+    states: Ints
+    newest: Ints
+    until: Ints
+    joined: Sequence[Ints]
+
+
+@dataclass
+class Counts:
+    """What a run did, by state: probing rows, matches, stored rows looked at, seconds."""
+
+    evaluated: Ints
+    passed: Ints
+    looked: Ints
+    seconds: Floats
+
+
+@dataclass
+class _Memory:
+    """What a run works on, kept for the next."""
+
+    frontier: Ints = field(default_factory=lambda: NO_INTS)
+    control: Ints = field(default_factory=lambda: NO_INTS)
+    out: Ints = field(default_factory=lambda: NO_INTS)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps, and for each state its step and the state that follows, -1 at the end.
+
+    `keys` and `orders` are the most codes that any relation has; `event_times` names, by relation,
+    the column of the time where the window counts rows.
+    """
+
+    relations: int
+    steps: tuple[Step, ...]
+    state_step: tuple[int, ...]
+    state_next: tuple[int, ...]
+    levels: int
+    keys: int
+    orders: int
+    event_times: Mapping[int, str] = field(default_factory=dict)
+    _free: list[_Memory] = field(default_factory=list, repr=False)
+
+    @property
+    def width(self) -> int:
+        """The columns of a combination."""
+        return t.F_IDS + self.relations
+
+    @property
+    def part_width(self) -> int:
+        """The columns of `parts`."""
+        return t.P_CODES + self.keys + self.orders
+
+    @cached_property
+    def _tables(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Steps, attributes and comparisons, and the automaton, as far as they never change."""
+        steps = np.zeros((len(self.steps), t.S_WIDTH), np.int64)
+        attrs: list[tuple[int, int, int]] = []
+        compared: list[tuple[int, int, int, int]] = []
+        for row, step in zip(steps, self.steps, strict=True):
+            row[t.S_RELATION], row[t.S_WINDOW], row[t.S_SIZE] = (
+                step.relation, step.window, step.size,
+            )  # fmt: skip
+            row[t.S_ATTRS], row[t.S_ATTR_COUNT] = len(attrs), len(step.held)
+            row[t.S_COMPARED], row[t.S_COMPARED_COUNT] = len(compared), len(step.compared)
+            attrs += [(own, *held) for own, held in zip(step.asked.pattern, step.held, strict=True)]
+            compared += [
+                (OPS[op], own, *held)
+                for (op, own), held in zip(step.asked.compared, step.compared, strict=True)
+            ]
+        return (
+            steps,
+            np.array(attrs, np.int64).ravel(),
+            np.array(compared, np.int64).ravel(),
+            np.array(self.state_step, np.int64),
+            np.array(self.state_next, np.int64),
+        )
+
+    def run(
+        self,
+        stems: Sequence[Stem],
+        arriving: Arriving,
+        states: Ints,
+        counts: Counts,
+        most: int,
+        waiting: Waiting | None = None,
+    ) -> Iterator[Combinations]:
+        """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
+        the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
+        on."""
+        started = perf_counter()
+        if not len(states) or not self.steps:
+            return
+        run = _Run(self, stems, arriving)
+        given = NO_INTS if waiting is None else run.given(waiting)
+        memory = self._free.pop() if self._free else _Memory()
+        capacity = min(_BLOCK, len(states))
+        memory.frontier = _at_least(memory.frontier, self.levels * capacity * self.width)
+        control_size = t.G_LEVELS + self.levels * (t.L_WIDTH + capacity)
+        memory.control = control = _at_least(memory.control, control_size)
+        control[: t.G_LEVELS + self.levels * t.L_WIDTH] = 0
+        control[t.G_DEPTH] = -1
+        room = min(max(_LEAST_ROOM, len(memory.out) // self.width), most)
+        memory.out = _at_least(memory.out, room * self.width)
+        counted = np.zeros(len(self.state_step) * t.N_WIDTH, np.int64)
+        spent = np.zeros(len(self.steps), np.int64)
+        try:
+            while True:
+                out = memory.out[: room * self.width]
+                why = t.travel(
+                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:3],
+                    run.access, *self._tables[3:], states, given, run.source,
+                    -1 if arriving.range_us is None else arriving.range_us,
+                    memory.frontier, self.width, capacity, self.levels,
+                    control, counted, spent, out,
+                )  # fmt: skip
+                if why == t.ABSENT_ACCESS:
+                    run.make_access(int(control[t.G_ABSENT]))
+                    continue
+                filled = int(control[t.G_FILLED])
+                if why == t.OUT_FULL and room < most:
+                    # Little came out of little: more room, and what is there already moves.
+                    larger = min(4 * room, most)
+                    memory.out = np.empty(larger * self.width, np.int64)
+                    memory.out.reshape(self.width, larger)[:, :room] = out.reshape(self.width, room)
+                    room = larger
+                    continue
+                if filled:
+                    columns = out.reshape(self.width, room)[:, :filled].copy()
+                    control[t.G_FILLED] = 0
+                    self._note(run, counts, counted, spent, perf_counter() - started)
+                    row, state, newest, until = columns[: t.F_IDS]
+                    yield Combinations(row, state, newest, until, list(columns[t.F_IDS :]))
+                    started = perf_counter()
+                if why == t.DONE:
+                    break
+            self._note(run, counts, counted, spent, perf_counter() - started)
+        finally:
+            self._free.append(memory)
+
+    def _note(self, run: _Run, counts: Counts, counted: Ints, spent: Ints, seconds: float) -> None:
+        """Add what was done since the last time: seconds by the share of cycles of each step, and
+        within a step by what its states probed and looked at."""
+        evaluated, passed, looked = counted.reshape(-1, t.N_WIDTH).T.copy()
+        counts.evaluated += evaluated
+        counts.passed += passed
+        counts.looked += looked
+        step_of = self._tables[3]
+        work = evaluated + looked
+        by_step = np.bincount(step_of, work, len(self.steps))
+        share = spent / max(int(spent.sum()), 1)
+        counts.seconds += seconds * share[step_of] * work / np.maximum(by_step[step_of], 1)
+        probes = np.bincount(step_of, evaluated, len(self.steps)).astype(int).tolist()
+        seen = np.bincount(step_of, looked, len(self.steps)).astype(int).tolist()
+        for number, step in enumerate(self.steps):
+            run.stems[step.relation - 1].count_requests(step.asked, probes[number], seen[number])
+        counted[:] = 0
+        spent[:] = 0
+
+    def no_counts(self) -> Counts:
+        """Counts to add to."""
+        zeros = np.zeros(len(self.state_step), np.int64)
+        return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
+
+
+class _Run:
+    """The tables of one run: where the partitions of all states and the arrivals lie."""
+
+    def __init__(self, program: Program, stems: Sequence[Stem], arriving: Arriving) -> None:
+        self.program = program
+        self.stems = stems
+        tables = [
+            stem.described(program.keys, program.orders, program.event_times.get(relation))
+            for relation, stem in enumerate(stems, 1)
+        ]
+        own = np.zeros(program.part_width, np.int64)
+        own[t.P_TIMES], own[t.P_SERIALS] = address(arriving.times), address(arriving.serials)
+        for j, codes in enumerate(arriving.keys):
+            own[t.P_CODES + j] = address(codes)
+        for j, codes in enumerate(arriving.orders):
+            own[t.P_CODES + program.keys + j] = address(codes)
+        self.parts: Ints = np.concatenate([*tables, own])
+        sizes = [len(table) // program.part_width for table in tables]
+        self.source = sum(sizes)
+        self._firsts = begins = np.cumsum([0, *sizes]).tolist()
+        self.steps = program._tables[0].copy()
+        self._access = [stems[step.relation - 1].access(step.asked) for step in program.steps]
+        self.access: Ints = np.concatenate([*self._access, NO_INTS])
+        self.begins: list[int] = []
+        first = 0
+        for row, step, access in zip(self.steps, program.steps, self._access, strict=True):
+            row[t.S_PARTS], row[t.S_COUNT] = begins[step.relation - 1], sizes[step.relation - 1]
+            row[t.S_ACCESS] = first
+            self.begins.append(first)
+            first += len(access) // t.A_WIDTH
+            if step.window == t.ROWS_WINDOW:
+                row[t.S_BEFORE] = address(arriving.before[step.relation])
+
+    def given(self, waiting: Waiting) -> Ints:
+        """The columns of combinations that set out, one after the other."""
+        size = len(waiting.rows)
+        columns = np.full((self.program.width, size), -1, np.int64)
+        columns[t.F_ROW] = waiting.rows
+        columns[t.F_NEWEST], columns[t.F_UNTIL] = waiting.newest, waiting.until
+        columns[t.F_IDS] = waiting.rows | (self.source << 32)
+        for relation, rows in waiting.joined.items():
+            partition, local = self.stems[relation - 1].located(rows)
+            columns[t.F_IDS + relation] = (partition + self._firsts[relation - 1] << 32) | local
+        return columns.ravel()
+
+    def make_access(self, number: int) -> None:
+        """Make the way to matches that the program came to and did not find."""
+        at = int(np.searchsorted(self.begins, number, "right")) - 1
+        # Of steps without partitions several begin at one number: the last of them has some.
+        step = self.program.steps[at]
+        stem = self.stems[step.relation - 1]
+        there = number - self.begins[at]
+        row = access_row(stem.partitions[there], step.asked).row
+        for table, place in ((stem.access(step.asked), there), (self.access, number)):
+            table[place * t.A_WIDTH : (place + 1) * t.A_WIDTH] = row
+
+
+def _at_least(array: Ints, size: int) -> Ints:
+    return array if len(array) >= size else np.empty(size, np.int64)
