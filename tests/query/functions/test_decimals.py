@@ -83,6 +83,13 @@ def fitted(value: Decimal, dtype: pa.DataType) -> Decimal | None:
     return found if found.copy_abs() < Decimal(10) ** (dtype.precision - dtype.scale) else None
 
 
+def test_a_long_row_of_nines_is_rounded_up() -> None:
+    nothing = pa.array([Decimal("0E-30")], pa.decimal128(38, 30))
+    nines = pa.array([Decimal("9999999999999999999999999999999.9999999")], pa.decimal128(38, 7))
+    assert computed("a + b", a=nothing, b=nines) == [Decimal(10) ** 31]
+    assert computed("a - b", a=nothing, b=nines) == [-(Decimal(10) ** 31)]
+
+
 @pytest.mark.parametrize(
     ("sign", "rule", "exactly"),
     [
