@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from profiles import profile_of, profiles_with_kinds, random_profiles, three_classes
 from querymesh.cost.route_time import Overheads
+from querymesh.optimize.train import judge
 from querymesh.optimize.train.folds import JUDGES, Fold
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.train import train_mesh
@@ -33,15 +35,41 @@ def trained(take, **training):
     return train_until_accurate(QUERY, take, OVERHEADS, Training(**training))
 
 
-@pytest.mark.parametrize("judge", JUDGES)
-def test_a_sample_is_doubled_until_it_is_accurate(judge):
+@pytest.mark.parametrize("by", JUDGES)
+def test_a_sample_is_doubled_until_it_is_accurate(by):
     source = Source()
-    mesh = trained(source, sample_rows=60, accuracy=0.97, judge=judge, seed=4)
+    mesh = trained(source, sample_rows=60, accuracy=0.97, judge=by, seed=4)
     assert mesh.accuracy >= 0.97
     assert [rows for rows, _ in source.asked] == [60 * 2**k for k in range(len(source.asked))]
     assert len({seed for _, seed in source.asked}) == len(source.asked)
     assert "0.97 was asked for" in mesh.found_by
     assert len(mesh.routes) == 3 or mesh.sample_rows < 500
+
+
+def test_a_sample_is_doubled_while_it_is_in_doubt_whether_a_mesh_pays(monkeypatch):
+    verdicts = iter([True, True, False])
+    real = judge.train_judged
+    monkeypatch.setattr(
+        judge, "train_judged",
+        lambda *args, **how: replace(real(*args, **how), in_doubt=next(verdicts)),
+    )  # fmt: skip
+    source = Source()
+    mesh = train_until_accurate(QUERY, source, OVERHEADS, Training(sample_rows=60), doublings=5)
+    assert [rows for rows, _ in source.asked] == [60, 120, 240]
+    assert mesh.sample_rows == 240
+
+
+@pytest.mark.parametrize(
+    ("doublings", "most", "asked"), [(0, 900, [60]), (1, 900, [60, 120]), (9, 100, [60, 120])]
+)
+def test_doubt_has_its_limits(monkeypatch, doublings, most, asked):
+    real = judge.train_judged
+    monkeypatch.setattr(
+        judge, "train_judged", lambda *args, **how: replace(real(*args, **how), in_doubt=True)
+    )
+    source = Source(most)
+    train_until_accurate(QUERY, source, OVERHEADS, Training(sample_rows=60), doublings=doublings)
+    assert [rows for rows, _ in source.asked] == asked
 
 
 def test_an_accuracy_never_reached_says_so_and_goes_on_with_the_best(caplog):

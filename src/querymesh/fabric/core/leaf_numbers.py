@@ -1,81 +1,104 @@
-"""The classifier compiled: the leaf of each tuple, in one pass over the tests it meets.
+"""The classifier as a table: the leaf of each tuple, without walking the tree for every one.
 
-A test reads a column of numbers; what is no number, or may be NULL, is answered by Arrow before, as
-`classify.tree.leaves_of` does, and read as a column of answers. Tests are numbered depth first::
+All tests on a column cut its values into bins: between two thresholds nothing changes, nor does it
+among values that no test names. So the bins of a tuple's columns tell its leaf, and a table has the
+leaf for each combination of bins::
 
-    kind = 3 ?                    nodes   0  MEMBER     column 0    yes 1  no 2
-      yes  leaf 0                         1  LEAF 0
-      no   price <= 10.5 ?                2  THRESHOLD  column 1    yes 3  no 4
+    kind in {3}?                   bins of kind    3 | others | NULL
+      yes  leaf 0                  bins of price   <= 10.5 | above | NULL
+      no   price <= 10.5?
+             yes  leaf 1           table           0 0 0 | 1 2 2 | 1 2 2
+             no   leaf 2
+
+A tree with more combinations than `MOST_COMBINATIONS` is walked (`classify.tree.leaves_of`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from querymesh.arrays import Array, Floats, Ints
-from querymesh.classify.attributes import as_floats
-from querymesh.classify.tree import FEW_VALUES, Leaf, Member, Test, Threshold, Tree, answers
-from querymesh.index.kernels.compiled import (
-    FLOATS,
-    INT,
-    INTS,
-    INTS_OUT,
-    Whole,
-    address_reader,
-    kernel,
-    value_at,
+from querymesh.arrays import Ints
+from querymesh.classify.attributes import as_floats, null_mask
+from querymesh.classify.tree import (
+    Leaf,
+    Member,
+    Test,
+    Threshold,
+    Tree,
+    leaves_of,
+    tests_of,
 )
-from querymesh.index.store.partition import address
 
-LEAF, THRESHOLD, MEMBER, ANSWERED = 0, 1, 2, 3
-N_KIND, N_COLUMN, N_BEGIN, N_END, N_YES, N_NO, N_WIDTH = 0, 1, 2, 3, 4, 5, 6
+MOST_COMBINATIONS = 1 << 14
+DENSE_RANGE = 1 << 12
+"""Whole numbers within so narrow a range are looked up by their distance from the least."""
 
-Column = Callable[[str], pa.Array]
-
-
-@address_reader("int64")
-def number_at(address: int, index: Whole) -> int:
-    """The whole number at an index of the array at an address."""
-    return int(value_at("int64", address, index))
+ColumnOf = Callable[[str], pa.Array]
 
 
-@address_reader("float64")
-def float_at(address: int, index: Whole) -> float:
-    """The number at an index of the array at an address."""
-    return float(value_at("float64", address, index))
+@dataclass(frozen=True)
+class Bins:
+    """The values of one column as far as its tests tell them apart: bins between thresholds, or a
+    bin for each value that a test names and one for all others; the last bin is NULL."""
 
+    limits: tuple[float, ...]
+    values: tuple[Any, ...]
 
-@address_reader("uint8")
-def byte_at(address: int, index: Whole) -> int:
-    """The byte at an index of the array at an address."""
-    return int(value_at("uint8", address, index))
+    @property
+    def count(self) -> int:
+        """How many bins there are."""
+        return (len(self.limits) if self.limits else len(self.values)) + 2
 
+    def of(self, column: pa.Array) -> Ints:
+        """The bin of each row."""
+        if self.limits:
+            # NaN, the greatest number, is above every threshold.
+            bins = np.searchsorted(self.limits, as_floats(column), "left").astype(np.int64)
+        elif self.values:
+            bins = self._among(column)
+        else:
+            bins = np.zeros(len(column), np.int64)
+        if column.null_count:
+            bins[null_mask(column)] = self.count - 1
+        return bins
 
-@kernel(INTS, FLOATS, INTS, INTS, INT, INTS_OUT)
-def walk(nodes: Ints, limits: Floats, values: Ints, columns: Ints, rows: int, leaves: Ints) -> None:
-    """Each row from the root to its leaf."""
-    for row in range(rows):
-        at = 0
-        while nodes[at * N_WIDTH + N_KIND] != LEAF:
-            of = at * N_WIDTH
-            kind = nodes[of + N_KIND]
-            column = columns[nodes[of + N_COLUMN]]
-            yes = False
-            if kind == THRESHOLD:
-                yes = float_at(column, row) <= limits[at]
-            elif kind == MEMBER:
-                number = number_at(column, row)
-                for n in range(nodes[of + N_BEGIN], nodes[of + N_END]):
-                    yes |= values[n] == number
-            else:
-                yes = byte_at(column, row) != 0
-            at = nodes[of + N_YES] if yes else nodes[of + N_NO]
-        leaves[row] = nodes[at * N_WIDTH + N_BEGIN]
+    def _among(self, column: pa.Array) -> Ints:
+        if self._dense is not None and pa.types.is_integer(column.type) and not column.null_count:
+            least, table = self._dense
+            # What lies outside wraps around or is large: either way it is beyond the table.
+            places = np.asarray(column).astype(np.int64).view(np.uint64) - np.uint64(least)
+            return np.asarray(table[np.minimum(places, np.uint64(len(table) - 1)).view(np.int64)])
+        found = pc.index_in(column, value_set=pa.array(self.values, column.type))
+        return np.asarray(pc.fill_null(found, len(self.values)), dtype=np.int64)
+
+    @cached_property
+    def _dense(self) -> tuple[int, Ints] | None:
+        """The least value and, from there on, the bin of each whole number; None if values are far
+        apart or no numbers. (Differences are taken modulo 2^64, as are those of the rows.)"""
+        if not all(type(value) is int for value in self.values):
+            return None
+        least, greatest = min(self.values), max(self.values)
+        if greatest - least >= DENSE_RANGE:
+            return None
+        table = np.full(greatest - least + 2, len(self.values))
+        table[np.array([value - least for value in self.values])] = np.arange(len(self.values))
+        return int(least) % 2**64, table
+
+    def answer(self, test: Test, bin_: int) -> bool:
+        """What a test says of all values of a bin."""
+        null = bin_ == self.count - 1
+        if isinstance(test, Threshold):
+            return test.null if null else bin_ <= self.limits.index(test.value)
+        if isinstance(test, Member):
+            return not null and bin_ < len(self.values) and self.values[bin_] in test.values
+        return null
 
 
 @dataclass(frozen=True)
@@ -85,67 +108,60 @@ class LeafNumbers:
     tree: Tree
 
     @cached_property
-    def _nodes(self) -> tuple[list[list[int]], list[Test | None]]:
-        """Kind, column and range of values are filled in for the columns of a batch."""
-        nodes: list[list[int]] = []
-        tests: list[Test | None] = []
-        leaves = 0
+    def _bins(self) -> dict[str, Bins] | None:
+        """The bins of each column; None where they do not tell the leaf, or are too many."""
+        tests: dict[str, list[Test]] = {}
+        for test in tests_of(self.tree):
+            tests.setdefault(test.attribute, []).append(test)
+        bins = {name: _bins_of(each) for name, each in tests.items()}
+        known = {name: each for name, each in bins.items() if each is not None}
+        combinations = int(np.prod([float(each.count) for each in known.values()]))
+        return known if len(known) == len(bins) and combinations <= MOST_COMBINATIONS else None
 
-        def walk(tree: Tree) -> int:
-            nonlocal leaves
-            own = len(nodes)
-            nodes.append([LEAF, 0, leaves, 0, 0, 0])
-            tests.append(None if isinstance(tree, Leaf) else tree.test)
-            if isinstance(tree, Leaf):
-                leaves += 1
+    @cached_property
+    def _table(self) -> Ints:
+        """The leaf of each combination of bins, those of the last column side by side."""
+        bins = self._bins or {}
+        shape = [each.count for each in bins.values()]
+        table = np.empty(shape, np.int64)
+        for combination in np.ndindex(*shape):
+            table[combination] = self._leaf(dict(zip(bins, combination, strict=True)))
+        return table.ravel()
+
+    def _leaf(self, bin_of: dict[str, int]) -> int:
+        node, number = self.tree, 0
+        while not isinstance(node, Leaf):
+            name = node.test.attribute
+            assert self._bins is not None
+            if self._bins[name].answer(node.test, bin_of[name]):
+                node = node.yes
             else:
-                nodes[own][N_YES] = walk(tree.yes)
-                nodes[own][N_NO] = walk(tree.no)
-            return own
+                number += _leaf_count(node.yes)
+                node = node.no
+        return number
 
-        walk(self.tree)
-        return nodes, tests
-
-    def of(self, column: Column, rows: int) -> Ints:
+    def of(self, column: ColumnOf, rows: int) -> Ints:
         """The leaf of each row."""
-        leaves = np.zeros(rows, np.int64)
-        if isinstance(self.tree, Leaf) or not rows:
+        if isinstance(self.tree, Leaf):
+            return np.zeros(rows, np.int64)
+        if self._bins is None:
+            leaves = np.empty(rows, np.int64)
+            for leaf, reached in enumerate(leaves_of(self.tree, column, rows)):
+                leaves[reached] = leaf
             return leaves
-        known, tests = self._nodes
-        nodes, limits = np.array(known, np.int64), np.zeros(len(known))
-        values: list[int] = []
-        arrays: list[Array] = []
-        numbered: dict[tuple[int, str], int] = {}
-        for at, test in enumerate(tests):
-            if test is None:
-                continue
-            kind, array = _asked(test, column(test.attribute))
-            nodes[at, N_KIND] = kind
-            key = kind, test.attribute
-            if kind == ANSWERED or key not in numbered:
-                numbered[key] = len(arrays)
-                arrays.append(array)
-            nodes[at, N_COLUMN] = numbered[key]
-            if isinstance(test, Threshold):
-                limits[at] = test.value
-            elif isinstance(test, Member) and kind == MEMBER:
-                nodes[at, N_BEGIN] = len(values)
-                values += test.values
-                nodes[at, N_END] = len(values)
-        columns = np.array([address(array) for array in arrays], np.int64)
-        walk(nodes.ravel(), limits, np.array(values, np.int64), columns, rows, leaves)
-        return leaves
+        combined: Ints | None = None
+        for name, bins in self._bins.items():
+            own = bins.of(column(name))
+            combined = own if combined is None else combined * bins.count + own
+        return np.asarray(self._table[combined])
 
 
-def _asked(test: Test, values: pa.Array) -> tuple[int, Array]:
-    """How the compiled tree answers a test on a column, and what it reads."""
-    if isinstance(test, Threshold) and not values.null_count:
-        return THRESHOLD, np.ascontiguousarray(as_floats(values))
-    if (
-        isinstance(test, Member)
-        and pa.types.is_signed_integer(values.type)
-        and not values.null_count
-        and len(test.values) <= FEW_VALUES
-    ):
-        return MEMBER, np.ascontiguousarray(np.asarray(values), np.int64)
-    return ANSWERED, np.ascontiguousarray(answers(test, values)).view(np.uint8)
+def _bins_of(tests: Sequence[Test]) -> Bins | None:
+    """The bins of a column; None where some tests ask for a threshold and some for values."""
+    limits = sorted({test.value for test in tests if isinstance(test, Threshold)})
+    values = {value: None for test in tests if isinstance(test, Member) for value in test.values}
+    return None if limits and values else Bins(tuple(limits), tuple(values))
+
+
+def _leaf_count(tree: Tree) -> int:
+    return 1 if isinstance(tree, Leaf) else _leaf_count(tree.yes) + _leaf_count(tree.no)

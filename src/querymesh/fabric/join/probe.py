@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from time import thread_time
 from typing import ClassVar
 
@@ -37,6 +38,7 @@ Stems = Mapping[str, Stem]
 Routes = tuple[tuple[Probe, ...], ...]
 
 
+@cache
 def is_exact(dtype: pa.DataType) -> bool:
     """Whether equal codes of this type mean equal values."""
     return equality_codes(pa.array([], dtype)).exact
@@ -241,7 +243,6 @@ class ProbeModule:
         states = np.zeros(len(ruster), np.int64)
         arriving = keys.arriving(ruster.of)
         for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
-            self._count(counts.looked)
             out = JoinRuster(
                 ruster.window,
                 found.rows,
@@ -252,11 +253,7 @@ class ProbeModule:
                 found.until,
             )
             yield keys.verified(out, known, (relation,))
-        self._count(counts.looked)
-
-    def _count(self, looked: Ints) -> None:
-        self.comparisons += int(looked.sum())
-        looked[:] = 0
+        self.comparisons += int(counts.looked.sum())
 
 
 @dataclass

@@ -19,7 +19,7 @@ from querymesh.fabric.core.ruster import Ruster
 from querymesh.fabric.core.token import RouteToken, Stack
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
-from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Routes, Stems
+from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Stems
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
 from querymesh.index.probe.program import Counts, Program
 from querymesh.index.store.partition import Partition
@@ -50,6 +50,19 @@ class _Stretch:
         return tuple(probe.relation for probe in self.probes)
 
 
+@dataclass(frozen=True)
+class _RoutePlan:
+    """The first stretches of some routes as one program: where each begins among its states, the
+    leaf and the operator of each state, and whether leaves part behind it."""
+
+    stretches: list[_Stretch]
+    program: Program
+    begins: Ints
+    leaf_of: Ints
+    indices: list[int]
+    apart: bool
+
+
 class ViewFabric(Fabric):
     """The operators that tuples of one stream travel through.
 
@@ -74,6 +87,7 @@ class ViewFabric(Fabric):
         self._calls = self._output_calls = UserCalls(join.query.functions, on_error)
         self.own = own_conditions(self.bound)
         self._keys = keys = JoinedKeys(join, alias, stems)
+        self._plans: dict[tuple[Stack, ...], _RoutePlan] = {}
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
         window = self.bound.source.window
         self._range_us = window.size if window is not None and window.kind == "range" else None
@@ -193,33 +207,46 @@ class ViewFabric(Fabric):
 
     def _all_routes(self, window: JoinWindow, leaves: Ints, router: Router) -> Iterator[JoinRuster]:
         """All tuples through the first stretch of probes on their routes, each on its own."""
-        stretches = [self._stretch(self._from_the_state_on(token)) for token in router.tokens]
-        begins = np.cumsum([0, *(len(each.probes) for each in stretches)])
-        states = begins[leaves]
-        routes = tuple(each.probes for each in stretches)
-        start = frozenset({self.alias})
-        program = self._keys.program(routes, start)
-        leaf_of = np.repeat(np.arange(len(stretches)), np.diff(begins))
+        plan = self._plan(tuple(token.stack for token in router.tokens))
+        program, start = plan.program, frozenset({self.alias})
         counts = program.no_counts()
         arriving = self._keys.arriving(window)
-        # Where something is left to do, or not the same is joined, leaves part here.
-        apart = len({(each.rest, frozenset(each.relations)) for each in stretches}) > 1
+        states = plan.begins[leaves]
         for found in program.run(self._keys.probed, arriving, states, counts, MOST_ROWS):
-            reached = leaf_of[found.states]
-            groups = np.unique(reached).tolist() if apart else [int(reached[0])]
-            for leaf in groups:
-                stretch = stretches[leaf]
-                joined = start | set(stretch.relations)
+            reached = plan.leaf_of[found.states] if plan.apart else None
+            for leaf in [0] if reached is None else np.unique(reached).tolist():
+                stretch = plan.stretches[leaf]
                 whole = JoinRuster(
                     window, found.rows, RouteToken(stretch.rest), leaf,
-                    self._keys.matches(found, joined), found.newest, found.until,
+                    self._keys.matches(found, start.union(stretch.relations)),
+                    found.newest, found.until,
                 )  # fmt: skip
-                if apart:
+                if reached is not None:
                     whole = kept(whole, reached == leaf)
                 checked = self._keys.verified(whole, start, stretch.relations)
                 if len(checked):
                     yield checked
-        self._count(program, counts, router.version, leaf_of, routes)
+        self._count(counts, router.version, plan.leaf_of.tolist(), plan.indices)
+
+    def _plan(self, stacks: tuple[Stack, ...]) -> _RoutePlan:
+        """How tuples of leaves with these routes begin, worked out once."""
+        if stacks not in self._plans:
+            after = [tuple(entry for entry in stack if entry not in self.own) for stack in stacks]
+            stretches = [self._stretch(stack) for stack in after]
+            sizes = [len(each.probes) for each in stretches]
+            # Where something is left to do, or not the same is joined, leaves part behind it.
+            apart = len({(each.rest, frozenset(each.relations)) for each in stretches}) > 1
+            self._plans[stacks] = _RoutePlan(
+                stretches,
+                self._keys.program(
+                    tuple(each.probes for each in stretches), frozenset({self.alias})
+                ),
+                np.cumsum([0, *sizes]),
+                np.repeat(np.arange(len(stretches)), sizes),
+                [probe.index for each in stretches for probe in each.probes],
+                apart,
+            )
+        return self._plans[stacks]
 
     def _go_on(self, ruster: Ruster, version: int) -> Iterator[Ruster]:
         """A ruster through all probes until something else stands on its route."""
@@ -247,25 +274,20 @@ class ViewFabric(Fabric):
             checked = keys.verified(out, joined, stretch.relations)
             if len(checked):
                 yield checked
-        leaf_of = np.full(len(program.state_step), ruster.leaf)
-        self._count(program, counts, version, leaf_of, (stretch.probes,))
+        indices = [probe.index for probe in stretch.probes]
+        self._count(counts, version, [ruster.leaf] * len(indices), indices)
 
     def _count(
-        self, program: Program, counts: Counts, version: int, leaf_of: Ints, routes: Routes
+        self, counts: Counts, version: int, leaf_of: Sequence[int], indices: Sequence[int]
     ) -> None:
-        """Add what a program did to the visits of each leaf and operator."""
-        indices = [probe.index for route in routes for probe in route]
-        for state, (leaf, index) in enumerate(zip(leaf_of.tolist(), indices, strict=True)):
+        """Add what a program did to the visits of the leaf and operator of each state."""
+        for state, (leaf, index) in enumerate(zip(leaf_of, indices, strict=True)):
             if evaluated := int(counts.evaluated[state]):
                 visits = self.metrics.visits[version, leaf, index]
                 visits.evaluations += evaluated
                 visits.passed += int(counts.passed[state])
                 visits.comparisons += int(counts.looked[state])
                 visits.seconds += float(counts.seconds[state])
-
-    def _from_the_state_on(self, token: RouteToken) -> Stack:
-        """A route that is known, without the conditions on the stream alone."""
-        return tuple(entry for entry in token.stack if entry not in self.own)
 
     def _stretch(self, stack: Stack) -> _Stretch:
         """The probes that a route begins with, as far as it is certain, and what follows; a meeting

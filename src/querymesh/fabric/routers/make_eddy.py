@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from querymesh.cost.route_time import WINDOW
 from querymesh.fabric.core.lottery import Seed
-from querymesh.fabric.profile.calibrate_join import overheads_for
+from querymesh.fabric.profile.calibrate_join import visit_us
 from querymesh.fabric.profile.profiler import declared_cost
 from querymesh.fabric.routers.content import ContentRouter
 from querymesh.fabric.routers.eddy import EddyRouter
@@ -31,12 +30,12 @@ def make_eddy(
     """
     first = own or frozenset()
     priced = routing.split_if_cheaper and routing.by_cost
-    visit_us = overheads_for(bound, WINDOW).ruster_us if priced else 0.0
+    price_us = visit_us(bound) if priced else 0.0
     if policy == EDDY:
-        router = EddyRouter(bound.operators, routing, first, seed, visit_us)
+        router = EddyRouter(bound.operators, routing, first, seed, price_us)
     else:
         attributes = bound.schemas[bound.source.alias].names
-        router = ContentRouter(bound.operators, routing, attributes, first, seed, visit_us)
+        router = ContentRouter(bound.operators, routing, attributes, first, seed, price_us)
     declared = {op.index: declared_cost(op, bound) for op in bound.operators}
     router.estimates.declared_us.update({k: c for k, c in declared.items() if c is not None})
     if own is not None and not routing.one_route_per_chunk:

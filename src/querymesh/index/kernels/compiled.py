@@ -53,7 +53,6 @@ INTS = ArgumentType("int64")
 SHORTS = ArgumentType("int32")
 BYTES = ArgumentType("uint8")
 INTS_OUT = ArgumentType("int64", read_only=False)
-FLOATS = ArgumentType("float64")
 
 
 class _Kernel:
@@ -146,7 +145,7 @@ def address_reader(element: str) -> Callable[[Function], Function]:
 
 def value_at(element: str, address: int, index: Whole) -> Any:
     """What a kernel reads at an index of the array at an address, read without a kernel."""
-    kind = getattr(ctypes, f"c_{element.replace('float64', 'double')}")
+    kind = getattr(ctypes, f"c_{element}")
     return kind.from_address(address + int(index) * ctypes.sizeof(kind)).value
 
 
@@ -175,12 +174,11 @@ def _reader(element: str) -> Any:
     from numba.extending import intrinsic
 
     own = getattr(types, element)
-    out = types.float64 if element == "float64" else types.int64
 
     @intrinsic  # type: ignore[untyped-decorator]
     def read(_: Any, address: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kind = ir.DoubleType() if out is types.float64 else ir.IntType(own.bitwidth)
+            kind = ir.IntType(own.bitwidth)
             array = builder.inttoptr(arguments[0], kind.as_pointer())
             number = builder.load(builder.gep(array, [arguments[1]]))
             if own.bitwidth == 64:
@@ -188,7 +186,7 @@ def _reader(element: str) -> Any:
             wide = ir.IntType(64)
             return builder.sext(number, wide) if own.signed else builder.zext(number, wide)
 
-        return out(types.int64, types.int64), generate
+        return types.int64(types.int64, types.int64), generate
 
     return read
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from time import perf_counter
 from typing import NamedTuple
 
@@ -167,6 +168,7 @@ class Program:
         started = perf_counter()
         if not len(states) or not self.steps:
             return
+        seconds = 0.0
         run = _Run(self, stems, arriving)
         given = NO_INTS if waiting is None else run.given(waiting)
         memory = self._free.pop() if self._free else _Memory()
@@ -204,34 +206,40 @@ class Program:
                 if filled:
                     columns = out.reshape(self.width, room)[:, :filled].copy()
                     control[t.G_FILLED] = 0
-                    self._note(run, counts, counted, spent, perf_counter() - started)
                     row, state, newest, until = columns[: t.F_IDS]
+                    seconds += perf_counter() - started
                     yield Combinations(row, state, newest, until, list(columns[t.F_IDS :]))
                     started = perf_counter()
                 if why == t.DONE:
                     break
-            self._note(run, counts, counted, spent, perf_counter() - started)
         finally:
+            seconds += perf_counter() - started
+            self._note(run, counts, counted.tolist(), spent.tolist(), seconds)
             self._free.append(memory)
 
-    def _note(self, run: _Run, counts: Counts, counted: Ints, spent: Ints, seconds: float) -> None:
-        """Add what was done since the last time: seconds by the share of cycles of each step, and
-        within a step by what its states probed and looked at."""
-        evaluated, passed, looked = counted.reshape(-1, t.N_WIDTH).T.copy()
-        counts.evaluated += evaluated
-        counts.passed += passed
-        counts.looked += looked
-        step_of = self._tables[3]
-        work = evaluated + looked
-        by_step = np.bincount(step_of, work, len(self.steps))
-        share = spent / max(int(spent.sum()), 1)
-        counts.seconds += seconds * share[step_of] * work / np.maximum(by_step[step_of], 1)
-        probes = np.bincount(step_of, evaluated, len(self.steps)).astype(int).tolist()
-        seen = np.bincount(step_of, looked, len(self.steps)).astype(int).tolist()
-        for number, step in enumerate(self.steps):
-            run.stems[step.relation - 1].count_requests(step.asked, probes[number], seen[number])
-        counted[:] = 0
-        spent[:] = 0
+    def _note(
+        self, run: _Run, counts: Counts, counted: list[int], spent: list[int], seconds: float
+    ) -> None:
+        """Add what was done: seconds by the share of cycles of each step, and within a step by what
+        its states probed and looked at."""
+        steps = [[0, 0] for _ in self.steps]
+        for state, step in enumerate(self.state_step):
+            evaluated, passed, looked = counted[state * t.N_WIDTH : (state + 1) * t.N_WIDTH]
+            if evaluated:
+                counts.evaluated[state] += evaluated
+                counts.passed[state] += passed
+                counts.looked[state] += looked
+                steps[step][0] += evaluated
+                steps[step][1] += looked
+        for probe, (evaluated, looked) in zip(self.steps, steps, strict=True):
+            if evaluated:
+                run.stems[probe.relation - 1].count_requests(probe.asked, evaluated, looked)
+        all_spent = max(sum(spent), 1)
+        for state, step in enumerate(self.state_step):
+            if evaluated := counted[state * t.N_WIDTH]:
+                work = evaluated + counted[state * t.N_WIDTH + t.N_LOOKED]
+                share = spent[step] / all_spent
+                counts.seconds[state] += seconds * share * work / sum(steps[step])
 
     def no_counts(self) -> Counts:
         """Counts to add to."""
@@ -249,28 +257,28 @@ class _Run:
             stem.described(program.keys, program.orders, program.event_times.get(relation))
             for relation, stem in enumerate(stems, 1)
         ]
-        own = np.zeros(program.part_width, np.int64)
+        own = [0] * program.part_width
         own[t.P_TIMES], own[t.P_SERIALS] = address(arriving.times), address(arriving.serials)
         for j, codes in enumerate(arriving.keys):
             own[t.P_CODES + j] = address(codes)
         for j, codes in enumerate(arriving.orders):
             own[t.P_CODES + program.keys + j] = address(codes)
-        self.parts: Ints = np.concatenate([*tables, own])
+        self.parts: Ints = np.concatenate([*tables, np.array(own, np.int64)])
         sizes = [len(table) // program.part_width for table in tables]
-        self.source = sum(sizes)
-        self._firsts = begins = np.cumsum([0, *sizes]).tolist()
+        self._firsts = [0, *accumulate(sizes)]
+        self.source = self._firsts[-1]
+        access = [stems[step.relation - 1].access(step.asked) for step in program.steps]
+        self.access: Ints = np.concatenate([*access, NO_INTS])
+        self.begins = [0, *accumulate(len(table) // t.A_WIDTH for table in access)][:-1]
         self.steps = program._tables[0].copy()
-        self._access = [stems[step.relation - 1].access(step.asked) for step in program.steps]
-        self.access: Ints = np.concatenate([*self._access, NO_INTS])
-        self.begins: list[int] = []
-        first = 0
-        for row, step, access in zip(self.steps, program.steps, self._access, strict=True):
-            row[t.S_PARTS], row[t.S_COUNT] = begins[step.relation - 1], sizes[step.relation - 1]
-            row[t.S_ACCESS] = first
-            self.begins.append(first)
-            first += len(access) // t.A_WIDTH
-            if step.window == t.ROWS_WINDOW:
-                row[t.S_BEFORE] = address(arriving.before[step.relation])
+        probed = [step.relation - 1 for step in program.steps]
+        self.steps[:, t.S_PARTS] = [self._firsts[relation] for relation in probed]
+        self.steps[:, t.S_COUNT] = [sizes[relation] for relation in probed]
+        self.steps[:, t.S_ACCESS] = self.begins
+        if arriving.before:
+            for row, step in zip(self.steps, program.steps, strict=True):
+                if step.window == t.ROWS_WINDOW:
+                    row[t.S_BEFORE] = address(arriving.before[step.relation])
 
     def given(self, waiting: Waiting) -> Ints:
         """The columns of combinations that set out, one after the other."""

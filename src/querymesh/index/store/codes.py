@@ -75,9 +75,13 @@ def order_codes(values: pa.Array) -> Ints | None:
 
 def microseconds(values: pa.Array) -> Ints:
     """Timestamps as microseconds since the epoch; they must not be NULL."""
-    zone = values.type.tz
-    us = values if values.type.unit == "us" else values.cast(pa.timestamp("us", zone))
-    return np.asarray(us.cast(pa.int64()), dtype=np.int64)
+    kind = values.type
+    us = values if kind.unit == "us" else values.cast(pa.timestamp("us", kind.tz))
+    if us.null_count:
+        raise ValueError(
+            f"{us.null_count} of {len(us)} times are NULL: leave these rows out before"
+        )
+    return _fixed_width(us, np.int64, 8)
 
 
 def combine(codes: Sequence[Ints]) -> Ints:

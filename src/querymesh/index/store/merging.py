@@ -46,12 +46,12 @@ def to_merge(
     ranges = []
     begin = 0
     while begin < count:
-        end = _reach(sizes, firsts, lasts, span, begin)
-        if end > begin + 1 and newer[begin + 1] >= (FAN - 1) * sizes[begin]:
+        end = begin + 1
+        if newer[end] >= (FAN - 1) * sizes[begin]:
+            end = _reach(sizes, firsts, lasts, span, begin)
+        if end > begin + 1:
             ranges.append((begin, end))
-            begin = end
-        else:
-            begin += 1
+        begin = end
     return ranges
 
 

@@ -2,7 +2,9 @@
 
 A sample is as accurate as its mesh's cost foretells the cost on tuples the search never saw
 (`train._accuracy`). It is doubled until it has the accuracy asked for, or the most rows allowed; in
-the latter case the most accurate mesh stands, and says so.
+the latter case the most accurate mesh stands, and says so. Where no accuracy is asked for, a sample
+is doubled while it leaves in doubt whether a mesh pays: it saves on unseen tuples, but no more than
+chance could.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import replace
 
 from querymesh.cost.route_time import Overheads
 from querymesh.mesh.mesh import Mesh
-from querymesh.optimize.train.train import nothing_to_search, train_mesh
+from querymesh.optimize.train.train import nothing_to_search, train_judged
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile
@@ -31,9 +33,11 @@ def train_until_accurate(
     training: Training | None = None,
     *,
     one_route: bool = False,
+    doublings: int = 0,
 ) -> Mesh:
     """The mesh of the first sample as accurate as `training.accuracy` asks; if nothing is asked, of
-    the first sample.
+    the first sample that leaves no doubt whether another mesh would pay, or of the largest after so
+    many `doublings`.
 
     Each sample is drawn anew, with a seed of its own, and is twice as large as the one before. An
     accuracy that cannot be measured, since no tuple could be kept back, is not reached.
@@ -42,19 +46,25 @@ def train_until_accurate(
     rows, best = training.sample_rows, None
     for attempt in range(64):
         profile = take(rows, training.seed + attempt)
-        mesh = train_mesh(query, profile, overheads, training, one_route=one_route)
-        if training.accuracy is None or nothing_to_search(profile, one_route):
+        trained = train_judged(query, profile, overheads, training, one_route=one_route)
+        mesh = trained.mesh
+        whole = profile.rows < rows or rows >= training.most_sample_rows
+        if nothing_to_search(profile, one_route):
             return mesh
+        if training.accuracy is None:
+            if not trained.in_doubt or attempt >= doublings or whole:
+                return mesh
+            rows = min(2 * rows, training.most_sample_rows)
+            continue
         if mesh.accuracy is not None and mesh.accuracy >= training.accuracy:
             return mesh.found(f"{mesh.found_by}; {_reached(mesh, training)}", mesh.accuracy)
         if best is None or _measured(mesh) >= _measured(best):
             best = mesh
-        if profile.rows < rows or rows >= training.most_sample_rows:
+        if whole:
             break
         rows = min(2 * rows, training.most_sample_rows)
     assert best is not None
-    whole = profile.rows < rows
-    return _not_reached(best, training, profile.rows, whole)
+    return _not_reached(best, training, profile.rows, profile.rows < rows)
 
 
 def _measured(mesh: Mesh) -> float:
