@@ -31,6 +31,7 @@ class Options(NamedTuple):
     plots: Path | None
     groups: list[str] | None
     json_file: Path | None
+    before: Path | None
 
 
 def reproduce(
@@ -67,6 +68,13 @@ def bench(
         bool, typer.Option("--indices", help="of join, each kind of index beside the others")
     ] = False,
     real: Annotated[bool, typer.Option("--real", help="of join, on real data")] = False,
+    core: Annotated[
+        bool, typer.Option("--core", help="of join, without Spark: time a tuple, step by step")
+    ] = False,
+    before: Annotated[
+        Path | None,
+        typer.Option(help="of --core, the folder of an earlier release to run beside this one"),
+    ] = None,
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
     group: Annotated[
         list[str] | None, typer.Option(help="of guest, all cases of this group; repeatable")
@@ -77,14 +85,16 @@ def bench(
         raise typer.BadParameter(
             f"there is no benchmark {what!r}: choose where, join, policies, goals, guest or all"
         )
-    forms = {"growth": growth, "indices": indices, "real": real}
+    forms = {"growth": growth, "indices": indices, "real": real, "core": core}
     chosen = [name for name, asked in forms.items() if asked]
     if chosen and what != "join":
-        raise typer.BadParameter("--growth, --indices and --real are of bench join")
+        raise typer.BadParameter("--growth, --indices, --real and --core are of bench join")
+    if before is not None and not core:
+        raise typer.BadParameter("--before is of bench join --core")
     if group and what not in ("guest", "all"):
         raise typer.BadParameter("--group is of bench guest")
     chosen = chosen or [name for name in BENCHMARKS if what in (name, "all")]
-    options = Options(quick, case, contestant, plots, group, json_file)
+    options = Options(quick, case, contestant, plots, group, json_file, before)
     rows = [row for name in chosen for row in RUNS[name](options)]
     if json_file is not None:
         write_json(json_file, rows)
@@ -118,6 +128,13 @@ def _real(options: Options) -> Rows:
     rows = real_joins.run_real(options.quick, _print_line)
     where_bench.print_rows(rows, out, "querymesh bench join --real")
     return rows
+
+
+def _core(options: Options) -> Rows:
+    from querymesh_lab.bench.joins import core_bench
+
+    rows = core_bench.run_core_grid(options.quick, options.cases, _print_line, options.before)
+    return _shown(rows, core_bench.print_rows)
 
 
 def _join(options: Options) -> Rows:
@@ -160,6 +177,7 @@ RUNS: dict[str, Callable[[Options], Rows]] = {
     "growth": _growth,
     "indices": _indices,
     "real": _real,
+    "core": _core,
     "join": _join,
     "policies": _policies,
     "goals": _goals,

@@ -9,10 +9,10 @@ from querymesh.fabric.profile.calibrate_join import (
     PARTITIONS,
     Parts,
     _rows,
+    asking_us,
     leaf_us,
     overheads_for,
     probing_us,
-    tested_us,
     visit_us,
 )
 from querymesh.query.bind.windowed_join import bind_join
@@ -29,7 +29,7 @@ def view_of(where):
 def prices(monkeypatch):
     plain = Overheads(node_us=0.5, ruster_us=30.0, window=1000)
     monkeypatch.setattr(calibrate_join, "calibrate", lambda window=0: plain)
-    for name, price in (("leaf_us", 2.0), ("probing_us", 70.0), ("tested_us", 0.01)):
+    for name, price in (("leaf_us", 2.0), ("probing_us", 70.0), ("asking_us", 0.01)):
         monkeypatch.setattr(calibrate_join, name, lambda price=price: price)
 
 
@@ -51,7 +51,7 @@ def test_a_condition_behind_a_probe_makes_rusters_of_all_leaves():
 
 def test_prices_are_measured():
     assert probing_us() > 0
-    assert tested_us() > 0
+    assert asking_us() > 0
     assert leaf_us() >= 0
 
 

@@ -54,7 +54,7 @@ def overheads_for(bound: BoundQuery, window: int) -> Overheads:
         return replace(found, ruster_us=visit_us(bound))
     in_program = len(bound.operators) - len(filters)
     ruster_us = found.ruster_us * len(filters) + leaf_us() * in_program
-    return Overheads(tested_us(), ruster_us / len(bound.operators), window)
+    return Overheads(asking_us(), ruster_us / len(bound.operators), window)
 
 
 def visit_us(bound: BoundQuery) -> float:
@@ -71,7 +71,7 @@ def leaf_us() -> float:
 
 
 @lru_cache(maxsize=1)
-def tested_us() -> float:
+def asking_us() -> float:
     """The time of one test of a classifier on one tuple."""
     rows = 16 * ASKING
     column = pa.array(np.arange(rows) % (RUSTERS * STORED))
