@@ -18,10 +18,12 @@ TIMES = max(SOAK, 1)
 soak_only = pytest.mark.skipif(not SOAK, reason="a longer form of a test that runs: make soak")
 
 
-def random_cases(examples: int) -> settings:
-    """Of a test whose examples are large: whole queries with their data."""
+def random_cases(usual: int, soaked: int) -> settings:
+    """Of a test whose examples are large, whole queries with their data: so many of them in a usual
+    run, and SOAK times so many in a soak."""
     large = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=examples * TIMES, suppress_health_check=large)
+    examples = soaked * SOAK if SOAK else usual
+    return settings(max_examples=examples, suppress_health_check=large)
 
 
 def other_cases_each_time(examples: int) -> settings:

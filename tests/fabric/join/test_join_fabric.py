@@ -27,7 +27,7 @@ from window_runs import at_most, expected, results, runs
 SECOND_US = 1_000_000
 
 
-@random_cases(150)
+@random_cases(100, 150)
 @given(st.data())
 def test_any_way_to_run_a_windowed_join_gives_what_duckdb_gives_on_the_whole_data(data):
     case = data.draw(window_cases())

@@ -57,7 +57,7 @@ def step_of(case, run, number):
     return batches, places
 
 
-@random_cases(30)
+@random_cases(30, 30)
 @given(st.data())
 def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data):
     case = data.draw(window_cases(most_streams=4))
