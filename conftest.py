@@ -57,6 +57,12 @@ def shared_file(config: pytest.Config) -> Path:
     return Path(config.stash[FOLDER].name) / "share-the-session.json"
 
 
+def _folder(config: pytest.Config) -> Path:
+    """The folder of this run; it goes when the run ends."""
+    worker = getattr(config, "workerinput", None)
+    return (Path(worker["shared_file"]) if worker else shared_file(config)).parent
+
+
 def pytest_configure_node(node: WorkerController) -> None:
     """Tell a worker where the file is."""
     node.workerinput["shared_file"] = str(shared_file(node.config))
@@ -103,8 +109,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSess
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Let no test without the mark start Spark, and the others as `SPARK_CONF` has it; fixtures of
-    any scope are made within."""
+    any scope are made within.
+
+    What is measured of this machine is remembered for this run alone: a process with other settings
+    of Java would find other prices.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QUERYMESH_CACHE", str(_folder(item.config) / "cache"))
         if item.get_closest_marker("spark") is None:
             patch.setenv("SPARK_HOME", NO_SPARK_HOME)
         else:
