@@ -1,5 +1,6 @@
 """What all tests share: one Spark session, the `spark` mark, and what doctests leave out."""
 
+import gc
 import json
 from collections.abc import Iterator
 from functools import cached_property
@@ -22,6 +23,9 @@ settings.load_profile("suite")
 NO_SPARK_HOME = "/this test starts Spark: give it pytest.mark.spark"
 """SPARK_HOME of a test without the mark: PySpark looks there for its launcher, and its error names
 this path. Processes that the test starts inherit it."""
+
+SPARK_CONF = Path(__file__).parent / "tests/support/spark"
+"""The folder of Spark's settings for tests."""
 
 # Flink runs this file in an environment of its own: nothing else can import it.
 collect_ignore = ["lab/src/querymesh_lab/bench/joins/flink/serve_jobs.py"]
@@ -53,6 +57,12 @@ def shared_file(config: pytest.Config) -> Path:
     return Path(config.stash[FOLDER].name) / "share-the-session.json"
 
 
+def _folder(config: pytest.Config) -> Path:
+    """The folder of this run; it goes when the run ends."""
+    worker = getattr(config, "workerinput", None)
+    return (Path(worker["shared_file"]) if worker else shared_file(config)).parent
+
+
 def pytest_configure_node(node: WorkerController) -> None:
     """Tell a worker where the file is."""
     node.workerinput["shared_file"] = str(shared_file(node.config))
@@ -60,7 +70,13 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write the file, before what was collected is reported; one worker does, all have the same."""
+    """Write the file, before what was collected is reported; one worker does, all have the same.
+
+    And keep the collector of garbage away from all that was imported and collected: it stays to
+    the end, and benchmarks that collect before they measure took most of their time to look at it.
+    """
+    gc.collect()
+    gc.freeze()
     worker = getattr(session.config, "workerinput", None)
     if worker is not None and worker["workerid"] == "gw0":
         shared = [item.nodeid for item in session.items if _shares_the_session(item)]
@@ -92,27 +108,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSess
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Let no test without the mark start Spark; fixtures of any scope are made within."""
+    """Let no test without the mark start Spark, and the others as `SPARK_CONF` has it; fixtures of
+    any scope are made within.
+
+    What is measured of this machine is remembered for this run alone: a process with other settings
+    of Java would find other prices.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QUERYMESH_CACHE", str(_folder(item.config) / "cache"))
         if item.get_closest_marker("spark") is None:
             patch.setenv("SPARK_HOME", NO_SPARK_HOME)
+        else:
+            patch.setenv("SPARK_CONF_DIR", str(SPARK_CONF))
         return (yield)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One real local session for the whole run.
-
-    Java's second compiler and its parallel collector are off: on queries this small and this many
-    they took a third of the processor time and never paid it back.
-    """
-    session = local_session(
-        cores=2,
-        app_name="querymesh-tests",
-        conf={
-            "spark.sql.session.timeZone": "UTC",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        },
-    )
+    """One real local session for the whole run."""
+    conf = {"spark.sql.session.timeZone": "UTC"}
+    session = local_session(cores=2, app_name="querymesh-tests", conf=conf)
     yield session
     session.stop()

@@ -44,6 +44,30 @@ def waits_for(
     pytest.fail(f"nothing came: {process.communicate(timeout=10) if process.poll() else 'waiting'}")
 
 
+def interrupted(process: subprocess.Popen[str], when: Callable[[], object]) -> str:
+    """What a command that is interrupted then says of it."""
+    try:
+        waits_for(when, process)
+        # A terminal sends it to the whole group: the JVM among them.
+        os.killpg(process.pid, signal.SIGINT)
+        told, problems = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130, (told, problems)
+    assert "Traceback" not in told + problems, problems
+    return problems
+
+
+def started(*words: object) -> subprocess.Popen[str]:
+    """The command `querymesh`, in a group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "querymesh.cli.main", *map(str, words)],
+        env={name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
 @pytest.mark.spark(own_process=True)
 def test_a_stream_that_is_interrupted_goes_on_where_it_stopped(tmp_path: Path) -> None:
     source, out, checkpoint = tmp_path / "rows", tmp_path / "out", tmp_path / "cp"
@@ -52,34 +76,16 @@ def test_a_stream_that_is_interrupted_goes_on_where_it_stopped(tmp_path: Path) -
     query = tmp_path / "query.sql"
     query.write_text("SELECT * FROM Rows WHERE id % 2 = 0 AND id % 3 = 0", encoding="utf-8")
     words = [
-        *(sys.executable, "-m", "querymesh.cli.main", "run", str(query)),
-        *("--input", f"Rows={source}", "--output", str(out)),
-        *("--stream", "--checkpoint", str(checkpoint)),
+        *("run", query, "--input", f"Rows={source}", "--output", out),
+        *("--stream", "--checkpoint", checkpoint),
     ]
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-
-    def start(*more: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*words, *more], env=environment, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-
-    following = start("--follow")
-    try:
-        waits_for(lambda: [*(checkpoint / "commits").glob("0")], following)
-        # A terminal sends it to the whole group: the JVM among them.
-        os.killpg(following.pid, signal.SIGINT)
-        told, problems = following.communicate(timeout=120)
-    finally:
-        if following.poll() is None:
-            os.killpg(following.pid, signal.SIGKILL)
-    assert following.returncode == 130, (told, problems)
-    assert "Traceback" not in told + problems, problems
+    following = started(*words, "--follow")
+    problems = interrupted(following, lambda: [*(checkpoint / "commits").glob("0")])
     assert "kept under the checkpoint" in problems
     assert "stopped by Ctrl-C" in problems
 
     pq.write_table(pa.table({"id": range(100, 200)}), source / "1.parquet")
-    ended = start()
+    ended = started(*words)
     told, problems = ended.communicate(timeout=240)
     assert ended.returncode == 0, (told, problems)
     found = pq.read_table(out, schema=pa.schema([("id", pa.int64())])).column("id").to_pylist()
@@ -106,23 +112,10 @@ def test_a_batch_that_is_interrupted_says_no_more_than_that(tmp_path: Path) -> N
     functions.write_text(LAZY.format(called=str(called)), encoding="utf-8")
     query = tmp_path / "query.sql"
     query.write_text("SELECT * FROM Rows WHERE lazy(id)", encoding="utf-8")
-    running = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "querymesh.cli.main", "run", str(query)),
-            *("--input", f"Rows={rows}", "--output", str(tmp_path / "out")),
-            *("--functions", str(functions)),
-        ],
-        env={name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    try:
-        waits_for(called.exists, running)
-        os.killpg(running.pid, signal.SIGINT)
-        told, problems = running.communicate(timeout=120)
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
-    assert running.returncode == 130, (told, problems)
-    assert "Traceback" not in told + problems, problems
+    running = started(
+        *("run", query, "--input", f"Rows={rows}", "--output", tmp_path / "out"),
+        *("--functions", functions),
+    )
+    problems = interrupted(running, called.exists)
     assert "\tat " not in problems, problems
     assert problems.rstrip().endswith("stopped by Ctrl-C")

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,18 +29,12 @@ from querymesh.query.expr import Call, Column, Expr, Literal
 from querymesh.query.render import spark_sql, to_text
 from querymesh.query.types import Kind, kind_of
 from random_expressions import any_expression, table
+from soak import other_cases_each_time
 
 NAN = math.nan
 
-few_large_examples = settings(
-    max_examples=4,
-    deadline=None,
-    # Other expressions each time; on failure hypothesis prints the seed that brings them back.
-    database=None,
-    # An example is a whole batch of expressions; the message names the one that differs.
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+# An example is a whole batch of expressions; the message names the one that differs.
+few_large_examples = other_cases_each_time(4)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import querymesh as qm
 from querymesh.query.aggregate import split_aggregate
 from querymesh.spark.aggregate import aggregated
+from soak import SOAK
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -76,9 +77,6 @@ def by_duckdb(sql):
         db.register("News", NEWS)
         return db.sql(sql).fetchall()
 
-
-SOAK = os.environ.get("QUERYMESH_SOAK")
-"""Set by `make soak`: every query, and not every other one."""
 
 JOINED = "FROM Stock s, News n WHERE s.sector = n.sector AND s.volume > 1"
 

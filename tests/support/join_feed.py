@@ -16,13 +16,7 @@ PAIR = (
 )
 EPOCH_US = 1_700_000_000_000_000
 SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us", "UTC")),
-        ("id", pa.int64()),
-        ("k", pa.int64()),
-        ("x", pa.int64()),
-        ("y", pa.int64()),
-    ]
+    [("ts", pa.timestamp("us", "UTC")), *((name, pa.int64()) for name in ("id", "k", "x", "y"))]
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.tree import Leaf, Member, Split, Threshold
 from querymesh.fabric.core.metrics import Metrics, Visits
@@ -46,16 +48,12 @@ def three_kinds() -> Mesh:
 
 def one_route() -> Mesh:
     mesh = three_kinds()
-    return Mesh(
-        query=mesh.query,
-        operators=mesh.operators,
+    return replace(
+        mesh,
         tree=Leaf(0),
         routes=((2, 3, 1),),
         leaves=(LeafStats(1.0, 54.14, 54.14),),
-        single=(2, 3, 1),
         expected_us=54.14,
-        single_us=54.14,
-        bound_us=20.5,
         trained_on=TrainedOn(1),
         left_out=(),
         why="no split of the data costs less than the best single route",

@@ -1,58 +1,22 @@
-"""RBO's streams and join predicates (§ 5, Tables 4 and 5), and random queries like them."""
+"""RBO's query (§ 5) with other costs, and random queries like it."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
-from querymesh.cost.plan_tree import PlanTree, Source, plan_text
+from querymesh.cost.plan_tree import Source
 from querymesh.cost.rates import JoinCosts
-from querymesh.optimize.rate.join_plans import plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-
-SIZES = {"A": 5_000, "B": 10_000, "C": 20_000, "D": 50_000, "E": 100_000}
-MEGABYTES = {"A": 0.7, "B": 1.5, "C": 1.8, "D": 5.9, "E": 9.3}
-PREDICATES = (
-    JoinPredicate("A", "B", 2e-3),
-    JoinPredicate("A", "C", 5e-3, handling_s=0.005),
-    JoinPredicate("B", "D", 1e-4),
-    JoinPredicate("D", "E", 1e-5),
-)
-
-THREE_DELAYS_S = {"A": 0.020, "B": 0.002, "C": 0.010}
-"""§ 5.2."""
-
-FIVE_DELAYS_S = {"A": 0.020, "B": 0.010, "C": 0.015, "D": 0.005, "E": 0.002}
-"""From § 5.4: after 100 s, A and B have come, 33% of C, 40% of D and 50% of E."""
-
-HANDLING_S = 0.00375
-"""move + hash + probe, which the paper does not give. Fitted: with this, and outputs read as a
-queue's, § 5.2's plans cross near the 2,000 results of Figure 9. § 5.3 is then a prediction."""
-
-LEFT_DEEP = "(((A ⋈ C) ⋈ B) ⋈ D) ⋈ E"
-EVENLY_SPREAD = "((B ⋈ D) ⋈ E) ⋈ (A ⋈ C)"
-"""Figure 11 is not in the text of the paper, only words: a deep plan with the fastest stream on
-top; a bushy one with the fastest in the middle and the second fastest at the lowest level."""
-
-FAST_LEAVES = "((A ⋈ C) ⋈ B) ⋈ (D ⋈ E)"
-OTHER_FAST_LEAVES = "((D ⋈ E) ⋈ B) ⋈ (A ⋈ C)"
-"""A bushy plan with the fastest streams at the lowest level: four are, and no one of them has all
-that is said of it. The first was picked since § 5.3 comes out with it. Table 6's traditional cost
-can come out only with the second, the only one that costs no more than Evenly Spread."""
+from querymesh_lab.papers.rate import paper_plans
+from querymesh_lab.papers.rate.paper_plans import HANDLING_S
 
 
 def paper_query(delays_s: Mapping[str, float], handling_s: float = HANDLING_S) -> RateQuery:
-    streams = tuple(
-        Source(name, 1 / delay_s, SIZES[name], row_bytes=MEGABYTES[name] * 1e6 / SIZES[name])
-        for name, delay_s in delays_s.items()
-    )
-    joined = tuple(each for each in PREDICATES if {each.left, each.right} <= delays_s.keys())
-    return RateQuery(streams, joined, costs=JoinCosts(hash_s=handling_s))
-
-
-def by_text(query: RateQuery) -> dict[str, PlanTree]:
-    return {plan_text(tree): tree for tree in plans(query)}
+    """The paper's query, its costs as told."""
+    return replace(paper_plans.paper_query(delays_s), costs=JoinCosts(hash_s=handling_s))
 
 
 def graph(count: int, edges: list[tuple[int, int]]) -> RateQuery:

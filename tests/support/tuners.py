@@ -11,6 +11,9 @@ PRICES = IndexPrices(Prices(0.001, 0.001), 0.01, 0.01, 0.05, 0.05)
 THREE = Attributes(3, 0)
 ONE = Attributes(1, 0)
 COMPARING = IndexPrices(Prices(0.0, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0)
+TABLE_2 = {(0,): 4, (1,): 10, (2,): 10, (0, 1): 4, (0, 2): 16, (1, 2): 10, (0, 1, 2): 46}
+"""AMRI Table 2: by access pattern the percent of the requests."""
+
 NOW = {"first": 100, "window": 1000, "every": 1000, "steps": 1}
 
 

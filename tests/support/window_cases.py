@@ -14,6 +14,7 @@ import datetime as dt
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -294,6 +295,16 @@ def within_windows(case: WindowCase, table: pa.Table, arrivals: dict[str, list[A
         else:
             allowed.append(i)
     return allowed
+
+
+def results_of(
+    case: WindowCase, combinations: pa.Table, arrivals: Callable[[], dict[str, list[Arrival]]]
+) -> Counter:
+    """The rows of DuckDB's combinations; of windows that count rows those picked out one by one."""
+    if case.counts_rows:
+        allowed = within_windows(case, combinations, arrivals())
+        combinations = combinations.take(pa.array(allowed, pa.int64()))
+    return as_multiset(combinations.drop_columns([r.alias for r in case.relations]))
 
 
 @st.composite

@@ -15,6 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import querymesh as qm
@@ -45,7 +46,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.runtime.join_step import JoinSteps
-from window_cases import Arrival, WindowCase, as_multiset
+from window_cases import Arrival, WindowCase, as_multiset, results_of
 
 TESTS = [
     Threshold("x", 0.5, True),
@@ -82,6 +83,13 @@ class Run:
                 )
             ]
         return found
+
+
+def expected(case: WindowCase, run: Run, most: int) -> Counter:
+    """DuckDB's rows; a case of so many combinations or more is none."""
+    found = case.combinations(most)
+    assume(found.num_rows < most)
+    return results_of(case, found, lambda: run.arrivals(case))
 
 
 @st.composite

@@ -15,6 +15,7 @@ from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_sample
 from querymesh.mesh.mesh import written_order
 from querymesh.optimize.train.train import train_mesh
+from soak import random_cases
 
 
 def run(case: Case, mesh, batch_rows=7) -> tuple[pa.Table, Fabric]:
@@ -34,7 +35,7 @@ def tables_of(case: Case, bound):
 
 
 @given(cases(), st.data(), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@random_cases(100, 150)
 def test_any_mesh_on_any_batching_gives_the_multiset_of_duckdb(case, data, batch_rows):
     mesh = random_mesh(data.draw, case.bound)
     out, _ = run(case, mesh, batch_rows)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
@@ -16,6 +16,7 @@ from querymesh.fabric.core.shared_fabric import SharedFabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.mesh.mesh import written_order
 from querymesh.query.bind.share import share
+from soak import random_cases
 
 
 def shared(queries, inputs):
@@ -44,7 +45,7 @@ def run(queries, inputs, mesh=None, batch_rows=7):
 
 
 @given(shared_cases(), st.data(), st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@random_cases(40, 60)
 def test_queries_in_one_pass_give_what_duckdb_gives_each_of_them(cases, data, batch_rows):
     inputs = {name: table for case in cases for name, table in case.inputs.items()}
     bound = share([case.bound for case in cases])

@@ -1,12 +1,10 @@
-import os
-from collections import Counter
 from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import querymesh as qm
@@ -22,36 +20,19 @@ from querymesh.mesh.mesh import written_order
 from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join
 from querymesh.query.evaluate import evaluate
 from querymesh.runtime.join_step import JoinSteps
-from window_cases import as_multiset, window_cases, within_windows
-from window_runs import at_most, results, runs
+from soak import random_cases
+from window_cases import window_cases
+from window_runs import at_most, expected, results, runs
 
-SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
-"""How many times as many examples as in a usual run."""
-
-MOST_COMBINATIONS = 5_000
 SECOND_US = 1_000_000
 
 
-def expected(case, run) -> Counter:
-    """DuckDB's rows; those of windows that count rows picked out one by one."""
-    found = case.combinations(MOST_COMBINATIONS)
-    assume(found.num_rows < MOST_COMBINATIONS)
-    if case.counts_rows:
-        allowed = within_windows(case, found, run.arrivals(case))
-        found = found.take(pa.array(allowed, pa.int64()))
-    return as_multiset(found.drop_columns([r.alias for r in case.relations]))
-
-
-@settings(
-    max_examples=150 * SOAK,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@random_cases(100, 150)
 @given(st.data())
 def test_any_way_to_run_a_windowed_join_gives_what_duckdb_gives_on_the_whole_data(data):
     case = data.draw(window_cases())
     run = data.draw(runs(case))
-    wanted = expected(case, run)
+    wanted = expected(case, run, most=5_000)
     event("has results" if wanted else "has none")
     assert results(case, run) == wanted
 

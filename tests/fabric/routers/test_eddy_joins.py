@@ -1,12 +1,11 @@
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import querymesh as qm
@@ -16,23 +15,9 @@ from querymesh.fabric.routers.make_eddy import CBR, EDDY, make_eddy
 from querymesh.fabric.routers.routing import BATCHED, PAPER, Routing
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.runtime.join_step import JoinSteps
-from window_cases import as_multiset, window_cases, within_windows
-from window_runs import bound, runs
-
-SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
-"""How many times as many examples as in a usual run."""
-
-MOST_COMBINATIONS = 2_000
-
-
-def expected(case, run):
-    """DuckDB's rows; those of windows that count rows picked out one by one."""
-    found = case.combinations(MOST_COMBINATIONS)
-    assume(found.num_rows < MOST_COMBINATIONS)
-    if case.counts_rows:
-        allowed = within_windows(case, found, run.arrivals(case))
-        found = found.take(pa.array(allowed, pa.int64()))
-    return as_multiset(found.drop_columns([r.alias for r in case.relations]))
+from soak import random_cases
+from window_cases import as_multiset, window_cases
+from window_runs import bound, expected, runs
 
 
 @st.composite
@@ -72,17 +57,13 @@ def step_of(case, run, number):
     return batches, places
 
 
-@settings(
-    max_examples=30 * SOAK,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@random_cases(30, 30)
 @given(st.data())
 def test_an_eddy_for_each_stream_gives_what_duckdb_gives_on_the_whole_data(data):
     case = data.draw(window_cases(most_streams=4))
     run = data.draw(runs(case))
     policy, routing = data.draw(st.sampled_from([EDDY, CBR, CBR])), data.draw(routings())
-    wanted = expected(case, run)
+    wanted = expected(case, run, most=2_000)
     event("has results" if wanted else "has none")
     join = bound(case)
     fabric = JoinFabric(

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from querymesh.index.probe.access_row import suitable
@@ -9,6 +9,7 @@ from querymesh.index.store.configuration import Configuration, evenly, in_sequen
 from querymesh.index.store.index_plan import BitPlan, HashPlan, plan_from_json, plan_of
 from querymesh.index.store.request import Request
 from querymesh.index.store.stem import Stem
+from soak import random_cases
 from stem_cases import KEYS, ORDERS, Row, expected, found, ints, partition_of, requests, states
 
 PATTERNS = st.sets(st.integers(0, KEYS - 1), min_size=1).map(lambda some: tuple(sorted(some)))
@@ -43,14 +44,14 @@ def test_the_bucket_of_the_papers_package_is_250():
     assert configuration.buckets({0: 0b00111, 2: 0b010}) == [226, 234, 242, 250]
 
 
-@settings(max_examples=300, deadline=None)
+@random_cases(150, 300)
 @given(states(), requests(), several_plans, st.sampled_from([1, 2, 7, 1000]))
 def test_any_plans_of_partitions_find_what_a_double_loop_finds(partitions, request, chosen, most):
     stem = stem_of(partitions, chosen)
     assert found(stem, request, most) == expected(partitions, request)
 
 
-@settings(max_examples=200, deadline=None)
+@random_cases(100, 200)
 @given(states(), requests(), several_plans, plans, st.data())
 def test_any_migration_at_any_moment_changes_no_result(partitions, request, chosen, new, data):
     stem = stem_of(partitions, chosen)

@@ -9,6 +9,7 @@ from querymesh.index.probe.one_state import probe
 from querymesh.index.store.index_plan import HashPlan
 from querymesh.index.store.request import OrderComparison, Request
 from querymesh.index.store.stem import Stem
+from soak import random_cases
 from stem_cases import KEYS, Row, expected, found, ints, partition_of, requests, states
 
 PATTERNS = st.sets(st.integers(0, KEYS - 1), min_size=1).map(lambda some: tuple(sorted(some)))
@@ -22,7 +23,7 @@ def stem_of(partitions, layout=None):
     return stem
 
 
-@settings(max_examples=300, deadline=None)
+@random_cases(150, 300)
 @given(states(), requests(), st.none() | PATTERNS, st.sampled_from([1, 2, 7, 1000]))
 def test_a_probe_finds_what_a_double_loop_finds(partitions, request, layout, most):
     stem = stem_of(partitions, layout)

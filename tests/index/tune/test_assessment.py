@@ -15,18 +15,9 @@ from querymesh.index.tune.assessment import (
     parents,
     pattern_number,
 )
+from tuners import TABLE_2
 
-TABLE_2 = {
-    (0,): 0.04,
-    (1,): 0.10,
-    (2,): 0.10,
-    (0, 1): 0.04,
-    (0, 2): 0.16,
-    (1, 2): 0.10,
-    (0, 1, 2): 0.46,
-}
-"""AMRI Table 2."""
-
+SHARES = {pattern: percent / 100 for pattern, percent in TABLE_2.items()}
 THRESHOLD, ERROR = 0.05, 0.001
 
 PATTERN = st.sets(st.integers(0, 3)).map(lambda attributes: tuple(sorted(attributes)))
@@ -80,21 +71,21 @@ def test_parents_have_one_attribute_less():
 
 @pytest.mark.parametrize("kind", [Sria, Dia])
 def test_the_full_tables_are_exact(kind):
-    assessment = seen(kind(), interleaved(TABLE_2, 1000))
-    assert assessment.result() == TABLE_2
+    assessment = seen(kind(), interleaved(SHARES, 1000))
+    assert assessment.result() == SHARES
     assert (assessment.entries, assessment.requests) == (7, 1000)
 
 
 @pytest.mark.parametrize("requests", [1000, 5000])
 def test_table_2_loses_two_patterns_in_csria(requests):
-    result = seen(Csria(THRESHOLD, ERROR), interleaved(TABLE_2, requests)).result()
-    assert result.keys() == TABLE_2.keys() - {(0,), (0, 1)}
+    result = seen(Csria(THRESHOLD, ERROR), interleaved(SHARES, requests)).result()
+    assert result.keys() == SHARES.keys() - {(0,), (0, 1)}
 
 
 def test_figure_7_combines_two_rare_patterns():
-    table = interleaved(TABLE_2, 5000)
+    table = interleaved(SHARES, 5000)
     results = [seen(Cdia(THRESHOLD, ERROR, "random", seed), table).result() for seed in range(8)]
-    kept = {pattern: share for pattern, share in TABLE_2.items() if pattern != (0, 1)}
+    kept = {pattern: share for pattern, share in SHARES.items() if pattern != (0, 1)}
     first = pytest.approx(kept | {(0,): 0.08})
     # The other choice leaves 4 % at (0,), which go to the top and, less than θ, are left out.
     second = pytest.approx({p: f for p, f in kept.items() if p != (0,)} | {(1,): 0.14})
@@ -103,7 +94,7 @@ def test_figure_7_combines_two_rare_patterns():
 
 
 def test_the_highest_count_takes_the_other_parent_of_figure_7():
-    result = seen(Cdia(THRESHOLD, ERROR, "highest"), interleaved(TABLE_2, 5000)).result()
+    result = seen(Cdia(THRESHOLD, ERROR, "highest"), interleaved(SHARES, 5000)).result()
     assert result[(1,)] == pytest.approx(0.14)
     assert (0,) not in result
 

@@ -11,17 +11,7 @@ from querymesh.cost.index_cost import Prices, Workload, benefit, dependent_cost
 from querymesh.index.tune import selection
 from querymesh.index.tune.assessment import Cdia, Csria, Sria
 from querymesh.index.tune.selection import all_bits, best_bits, configuration_count, split_bits
-
-TABLE_2 = {
-    (0,): 4,
-    (1,): 10,
-    (2,): 10,
-    (0, 1): 4,
-    (0, 2): 16,
-    (1, 2): 10,
-    (0, 1, 2): 46,
-}
-"""AMRI Table 2, in percent."""
+from tuners import TABLE_2
 
 CHEAP_HASH = Prices(hash_us=1e-6, compare_us=1)
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from join_feed import SCHEMA
 from querymesh.cost.utility import DEFAULT_WEIGHTS, Weights
 from querymesh.errors import OptionError, QueryMeshError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
@@ -35,16 +36,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 
-SCHEMA = pa.schema(
-    [
-        ("ts", pa.timestamp("us", "UTC")),
-        ("id", pa.int64()),
-        ("k", pa.int64()),
-        ("x", pa.int64()),
-        ("y", pa.int64()),
-        ("text", pa.string()),
-    ]
-)
+WITH_TEXT = SCHEMA.append(pa.field("text", pa.string()))
 CHAIN = "a.k = b.k AND b.x = c.x"
 CLIQUE = "a.k = b.k AND b.k = c.k"
 
@@ -57,7 +49,7 @@ def join_of(where: str = CLIQUE, windows=("5 SECONDS",) * 3, tables: str = "") -
     statics = "".join(f", {name.upper()} {name}" for name in tables)
     columns = ", ".join(f"{name}.id AS {name}" for name in "abcdefg"[: len(windows)])
     asked = qm.query(f"SELECT {columns} FROM {streams}{statics} WHERE {where}", time="ts")
-    return bind_join(asked, {r.name: SCHEMA for r in asked.relations})
+    return bind_join(asked, {r.name: WITH_TEXT for r in asked.relations})
 
 
 class World:

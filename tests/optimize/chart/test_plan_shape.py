@@ -1,9 +1,9 @@
 """A join as OM sees it: what links its streams, and its projections."""
 
-import pyarrow as pa
 import pytest
 
 import querymesh as qm
+from join_feed import SCHEMA
 from querymesh.optimize.chart.plan_shape import (
     conditions_of,
     kept_share,
@@ -11,10 +11,6 @@ from querymesh.optimize.chart.plan_shape import (
     shape_of,
 )
 from querymesh.query.bind.windowed_join import bind_join
-
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("us", "UTC")), *((name, pa.int64()) for name in ("id", "k", "x", "y"))]
-)
 
 
 def join_of(where, streams="abc", tables="", columns=None):

@@ -25,6 +25,7 @@ from querymesh.optimize.placement.local_search import (
 )
 from querymesh.optimize.placement.place import best_parts, best_placement
 from querymesh.stats.profile import survivors
+from soak import random_cases
 
 B, P, A = Stage
 
@@ -36,7 +37,7 @@ def mean_us(profile, costs, placement, crossing_us=None):
 
 
 @given(placed_cases())
-@settings(max_examples=300, deadline=None)
+@random_cases(150, 300)
 def test_the_exact_placement_is_the_cheapest_of_all(case):
     profile, costs = case
     cheapest = cheapest_by_brute_force(profile, costs)

@@ -2,10 +2,10 @@
 
 from itertools import permutations
 
-import pyarrow as pa
 import pytest
 
 import querymesh as qm
+from join_feed import SCHEMA
 from querymesh.errors import QueryError
 from querymesh.mesh.mesh import PlannedOrder
 from querymesh.mesh.route import route_fault
@@ -13,9 +13,6 @@ from querymesh.optimize.planning.orders import order_of, planned_mesh, route_for
 from querymesh.optimize.planning.planner import Waiting
 from querymesh.query.bind.windowed_join import bind_join
 
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("us", "UTC")), *((name, pa.int64()) for name in ("id", "k", "x", "y"))]
-)
 RING = "a.k = b.k AND b.x = c.x AND c.y = d.y AND a.id = d.id AND a.y > 1 AND b.id + c.id > 3"
 
 

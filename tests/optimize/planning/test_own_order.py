@@ -1,20 +1,17 @@
 """The order of a stream's own conditions under a planner, on rounds made by hand."""
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from join_feed import SCHEMA
 from querymesh.mesh.route import route_fault
 from querymesh.optimize.planning.orders import planned_mesh, route_for
 from querymesh.optimize.planning.own_order import LEAST_ASKED, OwnOrder, expected_s
 from querymesh.optimize.planning.planner import ConditionStats, Round
 from querymesh.query.bind.windowed_join import bind_join
 
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("us", "UTC")), *((name, pa.int64()) for name in ("id", "k", "x", "y"))]
-)
 CONDITIONS = "a.x > 1 AND a.y > 2 AND a.id > 3"
 
 

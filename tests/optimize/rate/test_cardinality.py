@@ -5,15 +5,16 @@ import pytest
 from querymesh.cost.plan_tree import Join, Project, Select, Source
 from querymesh.cost.rates import JoinCosts
 from querymesh.optimize.rate.cardinality import cardinality_cost, expected_total, handled
-from rate_cases import (
-    EVENLY_SPREAD,
-    FAST_LEAVES,
+from querymesh_lab.papers.rate.paper_plans import (
+    DEEP,
+    EVENLY,
     FIVE_DELAYS_S,
-    LEFT_DEEP,
-    OTHER_FAST_LEAVES,
+    FIVE_PLANS,
+    LEAVES,
+    OTHER,
     by_text,
-    paper_query,
 )
+from rate_cases import paper_query
 
 BYTE_S = 1e-6
 
@@ -62,15 +63,17 @@ def test_bytes_are_paid_where_they_are_read():
 
 def test_table_6_left_deep_is_the_most_expensive():
     trees = by_text(paper_query(FIVE_DELAYS_S))
-    deep = cardinality_cost(trees[LEFT_DEEP])
-    for other in (FAST_LEAVES, OTHER_FAST_LEAVES, EVENLY_SPREAD):
+    deep = cardinality_cost(trees[FIVE_PLANS[DEEP]])
+    for other in (FIVE_PLANS[LEAVES], FIVE_PLANS[OTHER], FIVE_PLANS[EVENLY]):
         assert deep > 4 * cardinality_cost(trees[other])
 
 
 def test_table_6_by_rows_the_bushy_plans_cost_the_same():
     # D ⋈ E and B ⋈ D both have as many rows as D, so that one join is as large as the other.
     trees = by_text(paper_query(FIVE_DELAYS_S))
-    leaves, evenly = (cardinality_cost(trees[each]) for each in (OTHER_FAST_LEAVES, EVENLY_SPREAD))
+    leaves, evenly = (
+        cardinality_cost(trees[each]) for each in (FIVE_PLANS[OTHER], FIVE_PLANS[EVENLY])
+    )
     assert leaves == pytest.approx(evenly)
 
 
@@ -79,13 +82,13 @@ def test_table_6_by_bytes_fast_leaves_is_the_cheapest():
     trees = by_text(paper_query(FIVE_DELAYS_S))
     leaves, evenly, deep = (
         cardinality_cost(trees[name], BYTE_S)
-        for name in (OTHER_FAST_LEAVES, EVENLY_SPREAD, LEFT_DEEP)
+        for name in (FIVE_PLANS[OTHER], FIVE_PLANS[EVENLY], FIVE_PLANS[DEEP])
     )
     assert leaves < evenly < deep
 
 
 def test_table_6_the_fast_leaves_that_fit_section_5_3_are_not_the_cheapest():
     trees = by_text(paper_query(FIVE_DELAYS_S))
-    assert cardinality_cost(trees[FAST_LEAVES], BYTE_S) > cardinality_cost(
-        trees[EVENLY_SPREAD], BYTE_S
+    assert cardinality_cost(trees[FIVE_PLANS[LEAVES]], BYTE_S) > cardinality_cost(
+        trees[FIVE_PLANS[EVENLY]], BYTE_S
     )

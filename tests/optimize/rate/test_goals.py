@@ -30,24 +30,24 @@ from querymesh.optimize.rate.heuristics import (
 )
 from querymesh.optimize.rate.join_plans import Space, plans
 from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selection
-from rate_cases import (
-    EVENLY_SPREAD,
-    FAST_LEAVES,
+from querymesh_lab.papers.rate.paper_plans import (
+    DEEP,
+    EVENLY,
     FIVE_DELAYS_S,
+    FIVE_PLANS,
     HANDLING_S,
-    LEFT_DEEP,
-    OTHER_FAST_LEAVES,
+    LEAVES,
+    OTHER,
     THREE_DELAYS_S,
     by_text,
-    paper_query,
-    random_query,
 )
+from rate_cases import paper_query, random_query
 
 FIGURE_1 = RateQuery(
     (Source("I", 500.0),), (), (Selection("I", 0.1, 0.02, "σ1"), Selection("I", 0.1, 0, "σ2"))
 )
 AB_FIRST, AC_FIRST = "(A ⋈ B) ⋈ C", "(A ⋈ C) ⋈ B"
-FIVE_PLANS = (EVENLY_SPREAD, FAST_LEAVES, LEFT_DEEP)
+COMPARED = (FIVE_PLANS[EVENLY], FIVE_PLANS[LEAVES], FIVE_PLANS[DEEP])
 
 
 def reaches_s(query, results, names):
@@ -146,24 +146,26 @@ def test_section_5_2_simulated_row_by_row_comes_out_as_predicted():
 
 @pytest.mark.parametrize("results", [1_000, 20_000, 500_000, 5_000_000])
 def test_section_5_3_evenly_spread_is_the_best_of_the_three(results):
-    evenly, leaves, deep = reaches_s(paper_query(FIVE_DELAYS_S), results, FIVE_PLANS)
+    evenly, leaves, deep = reaches_s(paper_query(FIVE_DELAYS_S), results, COMPARED)
     assert evenly < min(leaves, deep)
 
 
 def test_section_5_3_left_deep_leads_fast_leaves_at_first_and_is_last_in_the_end():
     query = paper_query(FIVE_DELAYS_S)
     for results in (1_000, 5_000, 20_000):
-        _, leaves, deep = reaches_s(query, results, FIVE_PLANS)
+        _, leaves, deep = reaches_s(query, results, COMPARED)
         assert deep < leaves
     trees = by_text(query)
-    last_s = [achieved(trees[name], Last()) for name in FIVE_PLANS]
+    last_s = [achieved(trees[name], Last()) for name in COMPARED]
     assert last_s == sorted(last_s)
 
 
 def test_section_5_3_with_the_other_fast_leaves_the_bushy_plans_end_together():
     # Both have the same last join, which has most to do: Table 6's 8.8 and 9.7 · 10² do not follow.
     trees = by_text(paper_query(FIVE_DELAYS_S))
-    evenly, leaves = (achieved(trees[each], Last()) for each in (EVENLY_SPREAD, OTHER_FAST_LEAVES))
+    evenly, leaves = (
+        achieved(trees[each], Last()) for each in (FIVE_PLANS[EVENLY], FIVE_PLANS[OTHER])
+    )
     assert evenly == pytest.approx(leaves, rel=0.01)
 
 

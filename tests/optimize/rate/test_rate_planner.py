@@ -5,12 +5,12 @@ import random
 from dataclasses import replace
 from itertools import pairwise, permutations
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from join_feed import SCHEMA
 from querymesh.cost.plan_tree import Source, join_shape
 from querymesh.cost.rates import JoinCosts
 from querymesh.errors import QueryError
@@ -38,9 +38,6 @@ from querymesh.optimize.rate.stream_query import JoinPredicate, RateQuery, Selec
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("us", "UTC")), *((name, pa.int64()) for name in ("id", "k", "x", "y"))]
-)
 CHAIN = "a.k = b.k AND b.x = c.x"
 STAR = "a.k = b.k AND a.k = c.k AND a.k = d.k"
 
@@ -208,33 +205,31 @@ def test_no_probe_is_free_whatever_a_fit_says(seconds, probe_us, move_us):
     assert 1e6 * costs.move_s == pytest.approx(move_us, rel=1e-3)
 
 
-def test_a_round_that_found_nothing_counts_as_half_a_match():
+def statistics_of(met):
+    """Of two streams after one round: by who asks whom the rows, the matches, and the stored."""
     statistics = RateStatistics(join_of("a.k = b.k", "ab"))
     shown = round_of(0, {"a": 100, "b": 200}, {})
-    shown.met["a", "b"] = PairStats(100, 0, 2000.0, 1e-3)
-    shown.met["b", "a"] = PairStats(200, 0, 1000.0, 1e-3)
+    for (one, other), pair in met.items():
+        shown.met[one, other] = PairStats(*pair, 1e-3)
     statistics.observe(shown)
+    return statistics
+
+
+def test_a_round_that_found_nothing_counts_as_half_a_match():
+    statistics = statistics_of({"ab": (100, 0, 2000.0), "ba": (200, 0, 1000.0)})
     assert statistics.unknown == []
     (predicate,) = statistics.query()[0].predicates
     assert predicate.selectivity == pytest.approx(0.5 / (100 * 2000 + 200 * 1000))
 
 
 def test_matches_of_both_directions_count_together():
-    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
-    shown = round_of(0, {"a": 100, "b": 200}, {})
-    shown.met["a", "b"] = PairStats(100, 30, 2000.0, 1e-3)
-    shown.met["b", "a"] = PairStats(200, 50, 1000.0, 1e-3)
-    statistics.observe(shown)
+    statistics = statistics_of({"ab": (100, 30, 2000.0), "ba": (200, 50, 1000.0)})
     (predicate,) = statistics.query()[0].predicates
     assert predicate.selectivity == pytest.approx(80 / (100 * 2000 + 200 * 1000))
 
 
 def test_a_pair_of_which_nothing_was_stored_is_not_known():
-    statistics = RateStatistics(join_of("a.k = b.k", "ab"))
-    shown = round_of(0, {"a": 100, "b": 200}, {})
-    shown.met["a", "b"] = PairStats(100, 0, 0.0, 1e-3)
-    statistics.observe(shown)
-    assert statistics.unknown == ["a ⋈ b"]
+    assert statistics_of({"ab": (100, 0, 0.0)}).unknown == ["a ⋈ b"]
 
 
 # When another plan is worth a change

@@ -25,6 +25,7 @@ from querymesh.optimize.search.simulated_annealing import FROZEN, MOST_STEPS, si
 from querymesh.optimize.search.start import STARTS
 from querymesh.optimize.search.stop import Stop
 from querymesh_lab.papers.qm.generated import generated_training_set, time_search
+from soak import SOAK
 
 EXAMPLE_4 = "1/234 1/23/4 1/2/3/4 12/3/4 123/4"
 HEURISTICS = ("iterative-improvement", "simulated-annealing")
@@ -72,11 +73,11 @@ def test_the_optimum_is_the_cheapest_of_all_partitions(problem):
     assert found.cost_us == min(problem.solve(groups).cost_us for groups in every)
 
 
-def test_the_heuristics_come_near_the_optimum_on_a_hundred_problems_of_eight_tuples():
+def test_the_heuristics_come_near_the_optimum_on_many_problems_of_eight_tuples():
     """From one route for all, which by itself is seldom near: the searches have to do the work."""
     near = dict.fromkeys((*HEURISTICS, "start alone"), 0)
-    start = STARTS["extreme-1"]
-    for seed in range(100):
+    start, problems = STARTS["extreme-1"], 100 if SOAK else 40
+    for seed in range(problems):
         training = generated_training_set(8, 2 + seed % 3, rows=400, seed=seed)
         problem = Problem(training, OVERHEADS)
         best = SEARCHES["optimal"](problem, STARTS["route-driven"], np.random.default_rng(seed))
@@ -86,8 +87,8 @@ def test_the_heuristics_come_near_the_optimum_on_a_hundred_problems_of_eight_tup
             costs[search] = SEARCHES[search](problem, start, np.random.default_rng(seed)).cost_us
         for name, cost_us in costs.items():
             near[name] += cost_us <= 1.02 * best.cost_us
-    assert near["start alone"] < 50, near
-    assert min(near[search] for search in HEURISTICS) >= 95, near
+    assert near["start alone"] < 0.5 * problems, near
+    assert min(near[search] for search in HEURISTICS) >= 0.95 * problems, near
 
 
 class Walked(Problem):

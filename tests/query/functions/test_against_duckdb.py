@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from meaning import (
@@ -19,6 +19,7 @@ from querymesh.query.expr import Expr
 from querymesh.query.functions import FUNCTIONS
 from querymesh.query.types import Kind, kind_of
 from random_expressions import any_expression, calls_by_function, casts
+from soak import other_cases_each_time
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +56,7 @@ def test_every_function_but_the_transcendental_is_compared() -> None:
     assert others - calls_by_function().keys() == {"exp", "ln", "power"}
 
 
-@settings(
-    max_examples=4,
-    deadline=None,
-    # Other expressions each time; on failure hypothesis prints the seed that brings them back.
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@other_cases_each_time(4)
 @given(st.lists(any_expression(), min_size=60, max_size=60))
 def test_arrow_and_duckdb_agree_on_random_expressions(
     duck: duckdb.DuckDBPyConnection, exprs: list[Expr]

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -10,16 +10,10 @@ from querymesh.query.expr import Call, Column, Literal
 from querymesh.query.functions.regex import check, to_java
 from querymesh.query.render import spark_sql
 from regex_cases import ATOMS, CLASSES, STRINGS, accepted, patterns
+from soak import other_cases_each_time
 
 
-@settings(
-    max_examples=4,
-    deadline=None,
-    # Other patterns each time; on failure hypothesis prints the seed that brings them back.
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@other_cases_each_time(4)
 @given(st.lists(patterns, min_size=80, max_size=80))
 def test_java_finds_what_re2_finds(spark: SparkSession, found: list[str]) -> None:
     constructs = {flag + each for flag in ("", "(?i)") for each in ATOMS + CLASSES}

@@ -2,8 +2,10 @@
 
 import logging
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.functions import udf
 
@@ -170,15 +172,18 @@ def test_where_the_order_is_good_already_a_glimpse_is_enough(stored_texts, monke
 
 
 def test_rows_of_a_megabyte_are_sampled_by_the_bytes(spark, tmp_path):
-    folder = str(tmp_path / "large")
-    text = "concat_ws(' ', transform(sequence(0, 20000), i -> sha1(string(id * 31 + i)))) AS s"
-    spark.range(60).repartition(2).selectExpr("id", text).write.parquet(folder)
-    large = spark.read.parquet(folder)
+    rng, folder = np.random.default_rng(0), tmp_path / "large"
+    folder.mkdir()
+    for part in range(2):
+        texts = [rng.bytes(410_000).hex() for _ in range(30)]
+        pq.write_table(pa.table({"id": range(30), "s": texts}), folder / f"{part}.parquet")
+    large = spark.read.parquet(str(folder))
     conditions = ["s RLIKE '[a]bcd'", "s RLIKE '[0]000'", "s RLIKE '[f]edcb'"]
+    expected = large.filter(" AND ".join(conditions)).count()
     for policy in ("mesh", qm.policies.Mesh(sample_rows=2000)):
         out = large.transform(qm.where(*conditions, policy=policy))
         assert qm.inspect(out).preparation.sample_rows <= 60
-        assert out.count() == large.filter(" AND ".join(conditions)).count()
+        assert out.count() == expected
     look = learning.quick_look(
         (found := learning.plan_statistics(large)).plan, found.sources[0]
     ).rows(4000, arrow_schema(large), ["s"])

@@ -2,7 +2,7 @@
 
 Whatever happens, the files that the sink leaves hold what DuckDB makes of the whole data, each row
 as often. `join_driver.py` is the process that is killed; a few kills are made in every run of the
-tests, many more with QUERYMESH_SOAK set.
+tests, many more in a soak, whose number is also the seed.
 """
 
 import json
@@ -31,11 +31,9 @@ import join_driver
 import querymesh as qm
 from join_driver import DELAY_MS, STREAMS, WINDOWS_S
 from querymesh.spark.java import find_java
+from soak import SOAK, soak_only
 
-SOAK = os.environ.get("QUERYMESH_SOAK", "")
-"""Whether to kill many times; a number is also the seed."""
-
-SEED = int(SOAK) if SOAK.isdecimal() else 20
+SEED = SOAK or 20
 PATIENCE_S = 240
 
 MOMENTS = {
@@ -270,7 +268,7 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
 
 
 @pytest.mark.spark(own_process=True)
-@pytest.mark.skipif(not SOAK, reason="a task also fails in the test above; set QUERYMESH_SOAK")
+@soak_only
 def test_a_task_that_fails_is_tried_again_with_the_same_results(tmp_path):
     rows = made(tmp_path, 5)
     driver = Driver(tmp_path, 0, {"function": {"raises_once": True}})
@@ -322,7 +320,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.spark(own_process=True)
-@pytest.mark.skipif(not SOAK, reason="takes a cluster of six processes; set QUERYMESH_SOAK")
+@soak_only
 def test_speculative_attempts_give_the_same_results(tmp_path, cluster):
     rows = made(tmp_path, 5)
     conf = {

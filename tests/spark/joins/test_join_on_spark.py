@@ -20,11 +20,9 @@ from pyspark.sql import functions as F
 import querymesh as qm
 from querymesh.index.tune.kinds import KINDS
 from querymesh.policies.registry import POLICIES, load_class
-from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, within_windows
+from soak import SOAK
+from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, results_of
 from window_runs import bound
-
-SOAK = int(os.environ.get("QUERYMESH_SOAK", "0"))
-"""Set by `make soak`: so many times some more cases."""
 
 STEPS = 4
 NEVER_LATE = "10000 days"
@@ -106,10 +104,7 @@ def arrivals(case: WindowCase, places: dict[str, dict[int, tuple[int, int]]]):
 
 def expected(case: WindowCase, combinations: pa.Table, places) -> Counter:
     """DuckDB's rows; those of windows that count rows picked out one by one."""
-    if case.counts_rows:
-        allowed = within_windows(case, combinations, arrivals(case, places))
-        combinations = combinations.take(pa.array(allowed, pa.int64()))
-    return as_multiset(combinations.drop_columns([r.alias for r in case.relations]))
+    return results_of(case, combinations, lambda: arrivals(case, places))
 
 
 def is_telling(case: WindowCase, combinations: pa.Table, rows: Counter) -> bool:

@@ -22,6 +22,7 @@ from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.query.parse.query import query
+from querymesh.stats.least_time import least_seconds
 
 RUSTERS = 8
 REPEATS = 7
@@ -53,9 +54,4 @@ def _travel_seconds(values: pa.Array, parts: int) -> float:
 
 
 def _shortest(action: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(REPEATS):
-        started = thread_time()
-        action()
-        best = min(best, thread_time() - started)
-    return best
+    return least_seconds(action, REPEATS, thread_time)

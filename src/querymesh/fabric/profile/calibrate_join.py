@@ -32,6 +32,7 @@ from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import BoundQuery, Filter, Probe
 from querymesh.query.parse.query import query
+from querymesh.stats.least_time import least_seconds
 
 PARTITIONS = 5
 STORED, ASKING = 1000, 800
@@ -77,13 +78,8 @@ def asking_us() -> float:
     column = pa.array(np.arange(rows) % (RUSTERS * STORED))
     leaves = LeafNumbers(_mesh_of(RUSTERS).tree)
     leaves.of(lambda _: column, rows)
-
-    def seconds() -> float:
-        started = thread_time()
-        leaves.of(lambda _: column, rows)
-        return thread_time() - started
-
-    return 1e6 * min(seconds() for _ in range(REPEATS)) / rows / (RUSTERS - 1)
+    took_s = least_seconds(lambda: leaves.of(lambda _: column, rows), REPEATS, thread_time)
+    return 1e6 * took_s / rows / (RUSTERS - 1)
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ from querymesh.fabric.join.join_ruster import JoinWindow
 from querymesh.fabric.join.probe import Stems
 from querymesh.fabric.join.state import keyed
 from querymesh.fabric.join.view import ViewFabric
-from querymesh.fabric.profile.profiler import Counted, timed_profile, untimed_profile
+from querymesh.fabric.profile.profiler import Counted, profile_modules
 from querymesh.index.store.stem import Stem
 from querymesh.mesh.mesh import written_mesh
 from querymesh.mesh.route import written_route
@@ -65,9 +65,10 @@ def profile_arrivals(
         some.serials,
         some.before,
     )
-    profile = timed_profile if timed else untimed_profile
-    sample = pa.Table.from_batches([some.rows])
-    found, evaluations = profile(fabric.bound, fabric.modules, fabric.everything(window), sample)
+    sample, everything = pa.Table.from_batches([some.rows]), fabric.everything(window)
+    found, evaluations = profile_modules(
+        fabric.bound, fabric.modules, everything, sample, timed=timed
+    )
     if timed:
         probes = [op.index for op in fabric.bound.operators if isinstance(op, Probe)]
         found = with_common_costs(found, probes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -20,6 +21,7 @@ from querymesh.mesh.route import written_route
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Meeting, Operator, Probe
+from querymesh.stats.least_time import least_seconds
 from querymesh.stats.profile import Profile
 
 VISIBLE_SECONDS = 0.0008
@@ -69,42 +71,59 @@ def profile_counted(
     a row that all other operators let through raises here as it would later.
     """
     fabric = Fabric(bound, tables, on_error)
-    make = timed_profile if timed else untimed_profile
-    profile, evaluations = make(bound, fabric.modules, _everything(fabric, sample), sample)
+    everything = _everything(fabric, sample)
+    profile, evaluations = profile_modules(bound, fabric.modules, everything, sample, timed=timed)
     for row, call in fabric.failed_calls().items():
         if (profile.outcomes[row] > 0).all():
             raise call.error()
     return profile, evaluations
 
 
-def timed_profile(
-    bound: BoundQuery, asked: Sequence[Module], everything: Ruster, sample: pa.Table
+def profile_modules(
+    bound: BoundQuery,
+    asked: Sequence[Module],
+    everything: Ruster,
+    sample: pa.Table,
+    *,
+    timed: bool,
 ) -> tuple[Profile, int]:
-    """The outcomes and costs of these modules on all tuples of the sample, on no route yet."""
+    """What these modules do with all tuples of the sample, on no route yet, and the evaluations
+    it took."""
     modules = tuple(map(Counted, asked))
     order = written_route(bound.precedence)
     chain = Chain(everything, modules, order)
     outcomes = np.zeros((everything.window.rows, len(order)))
-    drop_us, pass_us = np.ones(len(order)), np.ones(len(order))
+    drop_us, pass_us = np.full((2, len(order)), np.nan)
     for index in order:
-        operator = bound.operators[index - 1]
-        module = modules[index - 1]
-        calls_users = isinstance(operator, Filter) and bool(user_calls_of(operator.expr))
-        after, seconds = _timed(module, chain.after(operator.after), once=calls_users)
-        outcomes[:, index - 1] = after.outcomes
-        declared = declared_cost(operator, bound)
-        if declared is not None:
-            costs = declared, declared
-        elif isinstance(operator, Filter) and not calls_users:
-            costs = _cost_by_outcome(module, after, seconds)
-        elif isinstance(operator, Probe):
-            costs = (_further_row_us(module, after, seconds),) * 2
+        at = index - 1
+        if timed:
+            operator, before = bound.operators[at], chain.after(bound.operators[at].after)
+            after, costs = _timed_operator(bound, operator, modules[at], before)
+            drop_us[at], pass_us[at] = (max(LEAST_COST_US, cost) for cost in costs)
         else:
-            costs = (_us_a_row(seconds, after.asked),) * 2
-        drop_us[index - 1], pass_us[index - 1] = (max(LEAST_COST_US, cost) for cost in costs)
+            after = chain.after(bound.precedence[at] | {index})
+        outcomes[:, at] = after.outcomes
     names = tuple(operator.name for operator in bound.operators)
-    profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, _serves(bound))
+    serves = bound.serves if isinstance(bound, SharedQuery) else ()
+    profile = Profile(sample, names, bound.precedence, outcomes, drop_us, pass_us, serves)
     return profile, sum(module.evaluations for module in modules)
+
+
+def _timed_operator(
+    bound: BoundQuery, operator: Operator, module: Module, before: Survivors
+) -> tuple[Survivors, tuple[float, float]]:
+    """What an operator lets through of what is before it; the cost of a row that is dropped, and of
+    one that passes."""
+    calls_users = isinstance(operator, Filter) and bool(user_calls_of(operator.expr))
+    after, seconds = _timed(module, before, once=calls_users)
+    declared = declared_cost(operator, bound)
+    if declared is not None:
+        return after, (declared, declared)
+    if isinstance(operator, Filter) and not calls_users:
+        return after, _cost_by_outcome(module, after, seconds)
+    if isinstance(operator, Probe):
+        return after, (_further_row_us(module, after, seconds),) * 2
+    return after, (_us_a_row(seconds, after.asked),) * 2
 
 
 def _everything(fabric: Fabric, sample: pa.Table) -> Ruster:
@@ -126,27 +145,6 @@ class Counted:
         """What the module makes of a ruster."""
         self.evaluations += len(ruster)
         yield from self._module.process(ruster)
-
-
-def untimed_profile(
-    bound: BoundQuery, modules: Sequence[Module], everything: Ruster, sample: pa.Table
-) -> tuple[Profile, int]:
-    """The outcomes of these modules on all tuples of the sample, and the evaluations it took."""
-    counted = tuple(map(Counted, modules))
-    order = written_route(bound.precedence)
-    chain = Chain(everything, counted, order)
-    outcomes = np.zeros((everything.window.rows, len(order)))
-    for index in order:
-        left = chain.after(bound.precedence[index - 1] | {index})
-        outcomes[:, index - 1] = left.outcomes
-    names = tuple(operator.name for operator in bound.operators)
-    unknown = np.full(len(order), np.nan)
-    profile = Profile(sample, names, bound.precedence, outcomes, unknown, unknown, _serves(bound))
-    return profile, sum(module.evaluations for module in counted)
-
-
-def _serves(bound: BoundQuery) -> tuple[int, ...]:
-    return bound.serves if isinstance(bound, SharedQuery) else ()
 
 
 def _cost_by_outcome(module: Module, after: Survivors, seconds: float) -> tuple[float, float]:
@@ -185,13 +183,7 @@ def _further_row_us(module: Module, after: Survivors, seconds: float) -> float:
 def _shortest(module: Module, ruster: Ruster) -> float:
     """The least time of several in which a probe takes a ruster's rows."""
     clock = getattr(module, "clock", perf_counter)
-    best = float("inf")
-    for _ in range(REPEATS):
-        started = clock()
-        for _ in module.process(ruster):
-            pass
-        best = min(best, clock() - started)
-    return best
+    return least_seconds(lambda: deque(module.process(ruster), maxlen=0), REPEATS, clock)
 
 
 def _us_a_row(seconds: float, ruster: Ruster) -> float:

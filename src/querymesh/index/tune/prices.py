@@ -22,6 +22,7 @@ from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Request
 from querymesh.index.store.stem import Stem
+from querymesh.stats.least_time import least_seconds
 
 _ROWS = 8192
 _PROBES = 1024
@@ -87,9 +88,4 @@ def _probe_us(partition: Partition, request: Request) -> float:
 
 
 def _shortest_us(action: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(_REPEATS):
-        started = perf_counter()
-        action()
-        best = min(best, perf_counter() - started)
-    return 1e6 * best
+    return 1e6 * least_seconds(action, _REPEATS, perf_counter)

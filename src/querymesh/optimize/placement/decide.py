@@ -58,6 +58,10 @@ class Candidate:
     saving: Saving
     mesh: Mesh
 
+    def because(self, why: str) -> Candidate:
+        """The same, its mesh saying why it was chosen."""
+        return replace(self, mesh=replace(self.mesh, why=why))
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -165,7 +169,8 @@ class _Filter:
 
     def as_written(self, why: str) -> Decision:
         """Plain Spark, with nothing to compare it with."""
-        return self._plain({PLAIN: self._plain_candidate()}, {}, False, why)
+        plain = self._plain_candidate()
+        return self._decision(plain.because(why), {PLAIN: plain}, {}, False, why)
 
     def verdict(
         self, found: Mapping[str, StagedRoutes], ruled_out: Mapping[str, str], in_doubt: bool
@@ -178,21 +183,11 @@ class _Filter:
         for best in by_time:
             if best.saving.is_certain:
                 missed = any(each.expected_us < best.expected_us for each in doubtful)
-                return Decision(
-                    chosen=best.name,
-                    mesh=best.mesh,
-                    stages=best.mesh.stages,
-                    candidates=candidates,
-                    ruled_out=ruled_out,
-                    plain_us=self.plain_us,
-                    single_us=min(each.single_us for each in candidates.values()),
-                    expected_us=best.expected_us,
-                    bound_us=self.bound_us,
-                    in_doubt=in_doubt or missed,
-                    why=self._worth_it(best),
-                )
+                why = self._worth_it(best)
+                return self._decision(best, candidates, ruled_out, in_doubt or missed, why)
         why = self._not_worth_it(by_time[0])
-        return self._plain(candidates, ruled_out, in_doubt or bool(doubtful), why)
+        plain = candidates[PLAIN].because(why)
+        return self._decision(plain, candidates, ruled_out, in_doubt or bool(doubtful), why)
 
     def _preference_us(self, candidate: Candidate) -> float:
         """What a row saves, by which candidates are put in order; a way through Python must be
@@ -228,22 +223,23 @@ class _Filter:
         new_workers = bool(routes.in_python) and not costs.python_only
         return saving_of(plain, row_us, worst_us, self.job, new_workers)
 
-    def _plain(
+    def _decision(
         self,
+        chosen: Candidate,
         candidates: Mapping[str, Candidate],
         ruled_out: Mapping[str, str],
         in_doubt: bool,
         why: str,
     ) -> Decision:
         return Decision(
-            chosen=PLAIN,
-            mesh=replace(candidates[PLAIN].mesh, why=why),
-            stages=None,
+            chosen=chosen.name,
+            mesh=chosen.mesh,
+            stages=chosen.mesh.stages,
             candidates=candidates,
             ruled_out=ruled_out,
             plain_us=self.plain_us,
             single_us=min(each.single_us for each in candidates.values()),
-            expected_us=self.plain_us,
+            expected_us=chosen.expected_us,
             bound_us=self.bound_us,
             in_doubt=in_doubt,
             why=why,

@@ -98,15 +98,16 @@ def paper_query(delays_s: Mapping[str, float], scale: Scale | None = None) -> Ra
 
 def three_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The two plans of § 5.2, Figure 6."""
-    found = _by_text(paper_query(THREE_DELAYS_S, scale))
+    found = by_text(paper_query(THREE_DELAYS_S, scale))
     return {name: found[name] for name in (AB_FIRST, AC_FIRST)}
 
 
 def five_way(scale: Scale | None = None) -> dict[str, PlanTree]:
     """The plans of § 5.3, Figure 11, by name."""
-    found = _by_text(paper_query(FIVE_DELAYS_S, scale))
+    found = by_text(paper_query(FIVE_DELAYS_S, scale))
     return {name: found[written] for name, written in FIVE_PLANS.items()}
 
 
-def _by_text(query: RateQuery) -> dict[str, PlanTree]:
+def by_text(query: RateQuery) -> dict[str, PlanTree]:
+    """All plans of a query, by what they are written as."""
     return {plan_text(tree): tree for tree in plans(query)}
