@@ -176,7 +176,7 @@ def cell_of(code: int, bits: int, table: int, fine: int) -> Whole:
     *(INTS, INTS, INTS, INTS),
     *(INTS, INTS),
     *(INTS, INTS, INT, INT),
-    *(INTS_OUT, INT, INT, INT),
+    *(INTS_OUT, INT, INT, INT, INT),
     *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
 )
 def travel(
@@ -196,6 +196,7 @@ def travel(
     frontier: Ints,
     width: int,
     capacity: int,
+    longest: int,
     levels: int,
     control: Ints,
     counts: Ints,
@@ -209,7 +210,9 @@ def travel(
     rows. Where combinations set out that have joined something already, `given` has their columns,
     one array after the other, and `states` are theirs; else it is empty.
 
-    `frontier` has room for `capacity` combinations at each of the `levels`. `spent` are the cycles
+    `frontier` has room for `capacity` combinations at each of the `levels`. Those that follow each
+    other and ask for the same code are looked up once, up to `longest` of them: no more than there
+    is room for. `spent` are the cycles
     by step, `out` the results: an array for each column of a combination.
     """
     rows = len(states)
@@ -232,6 +235,9 @@ def travel(
     begins = np.empty(capacity, np.int64)
     ends = np.empty(capacity, np.int64)
     entries = np.empty(capacity, np.int64)
+    run_begins = np.empty(capacity + 1, np.int64)
+    run_lows = np.empty(capacity, np.int64)
+    run_highs = np.empty(capacity, np.int64)
     candidates = np.empty(capacity, np.int64)
     askers = np.empty(capacity, np.int64)
     stamps = np.empty(capacity, np.int64)
@@ -301,6 +307,7 @@ def travel(
         next_entry = first_entry + capacity
         filled = control[G_FILLED]
         full = False
+        out_full = False
         begin = control[of_level + L_GROUP]
         while begin < count and not full:
             started = cycles()
@@ -360,6 +367,7 @@ def travel(
                     state = frontier[entries[n] + F_STATE]
                     counts[state * N_WIDTH + N_EVALUATED] += 1
             combined_by = -1
+            runs = 0
             part = control[of_level + L_PART]
             while part < steps[of + S_COUNT]:
                 here = steps[of + S_PARTS] + part
@@ -396,36 +404,52 @@ def travel(
                     used = access[way + A_USED]
                     if used != combined_by:
                         combined_by = used
+                        some = False
+                        for j in range(attr_count):
+                            if used >> j & 1:
+                                if some:
+                                    for i in range(size_of_group):
+                                        code = codes[j * capacity + i]
+                                        combined[i] = np.int64(
+                                            mix(combined[i]) * _GOLDEN + np.uint64(code)
+                                        )
+                                else:
+                                    for i in range(size_of_group):
+                                        combined[i] = codes[j * capacity + i]
+                                some = True
+                        runs = 0
                         for i in range(size_of_group):
-                            number = np.int64(0)
-                            some = False
-                            for j in range(attr_count):
-                                if used >> j & 1:
-                                    code = codes[j * capacity + i]
-                                    if some:
-                                        number = np.int64(mix(number) * _GOLDEN + np.uint64(code))
-                                    else:
-                                        number = code
-                                    some = True
-                            combined[i] = number
-                            mixed[i] = mix(number)
+                            longer = i > 0 and combined[i] == combined[i - 1]
+                            if longer and i - run_begins[runs - 1] < longest:
+                                run_lows[runs - 1] = min(run_lows[runs - 1], low[i])
+                                run_highs[runs - 1] = max(run_highs[runs - 1], high[i])
+                            else:
+                                run_begins[runs] = i
+                                run_lows[runs] = low[i]
+                                run_highs[runs] = high[i]
+                                mixed[runs] = mix(combined[i])
+                                runs += 1
+                        run_begins[runs] = size_of_group
                     bits = access[way + A_BITS]
                     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
                     top = np.uint64(61 - bits)
                     marks = access[way + A_MARKS]
+                    run = 0
+                    while run_begins[run] < n:
+                        run += 1
                     if marks != 0:
-                        for i in range(n, size_of_group):
+                        for i in range(run, runs):
                             likely[chosen] = i
                             mark = byte_at(marks, np.int64(mixed[i] >> top >> _THREE))
                             chosen += (
-                                (low[i] <= latest)
-                                & (high[i] >= earliest)
+                                (run_lows[i] <= latest)
+                                & (run_highs[i] >= earliest)
                                 & (mark >> np.int64(mixed[i] >> top & _SEVEN) & 1 == 1)
                             )
                     else:
-                        for i in range(n, size_of_group):
+                        for i in range(run, runs):
                             likely[chosen] = i
-                            chosen += (low[i] <= latest) & (high[i] >= earliest)
+                            chosen += (run_lows[i] <= latest) & (run_highs[i] >= earliest)
                     for c in range(chosen):
                         bucket = np.int64(mixed[likely[c]] & mask)
                         begins[c] = short_at(offsets, bucket)
@@ -498,29 +522,39 @@ def travel(
                 opens = access[way + A_OPEN_COUNT] if kind == CELLS else 1
                 c = 0
                 while c < chosen and not full:
-                    limit = min(len(candidates), room - filled)
+                    limit = min(capacity, room - filled)
                     if level + 1 < levels:
                         limit = min(limit, capacity - next_count)
                     found = 0
-                    while c < chosen and found < limit:
-                        i = likely[c]
-                        seen = slot if i == n else 0
-                        slot = 0
+                    stalled = False
+                    while c < chosen and not stalled:
                         looked = 0
                         if kind == HASH:
+                            run_begin = run_begins[likely[c]]
+                            run_end = run_begins[likely[c] + 1]
+                            seen = slot if run_begin == n else 0
                             k = begins[c] + seen
-                            stop = ends[c]
-                            code = combined[i]
-                            while k < stop and found < limit:
-                                candidates[found] = k
-                                askers[found] = i
-                                found += number_at(index_codes, k) == code
+                            code = combined[run_begin]
+                            while k < ends[c]:
+                                if number_at(index_codes, k) == code:
+                                    if found + run_end - run_begin > limit:
+                                        stalled = True
+                                        break
+                                    for i in range(run_begin, run_end):
+                                        candidates[found] = k
+                                        askers[found] = i
+                                        found += 1
                                 k += 1
                             looked = k - begins[c] - seen
-                            left = stop - k
+                            n = run_begin
+                            for i in range(run_begin, run_end):
+                                state = frontier[entries[i] + F_STATE]
+                                there = low[i] <= latest and high[i] >= earliest
+                                counts[state * N_WIDTH + N_LOOKED] += looked if there else 0
                         else:
+                            i = likely[c]
+                            seen = slot if i == n else 0
                             passed = 0
-                            left = 0
                             for opened in range(opens):
                                 k = begins[c]
                                 stop = ends[c]
@@ -538,16 +572,16 @@ def travel(
                                     looked += 1
                                     passed += 1
                                     k += 1
-                                left += max(stop - k, 0)
-                        state = frontier[entries[i] + F_STATE]
-                        counts[state * N_WIDTH + N_LOOKED] += looked
-                        if left > 0:
+                                stalled = stalled or k < stop
                             n = i
-                            slot = seen + looked
-                            break
-                        c += 1
-                        if c < chosen:
-                            n = likely[c]
+                            state = frontier[entries[i] + F_STATE]
+                            counts[state * N_WIDTH + N_LOOKED] += looked
+                        slot = seen + looked
+                        if not stalled:
+                            c += 1
+                            slot = 0
+                            if c < chosen:
+                                n = run_begins[likely[c]] if kind == HASH else likely[c]
                     # Of these, those that lie in the window, came before, and have all it takes.
                     if slots != 0:
                         for m in range(found):
@@ -631,8 +665,12 @@ def travel(
                             frontier[to + F_UNTIL] = until
                             frontier[to + F_IDS + relation] = (here << 32) | r
                             next_count += 1
-                    full = level + 1 < levels and capacity - next_count <= spare
-                    full = full or filled == room
+                    # As many as ask alike go on together, or wait for more room.
+                    full = filled == room or (stalled and room - filled < longest)
+                    out_full = out_full or full
+                    if level + 1 < levels:
+                        full = full or capacity - next_count <= spare
+                        full = full or (stalled and capacity - next_count < longest)
                 if full and c < chosen:
                     control[of_level + L_ENTRY] = n
                     control[of_level + L_SLOT] = slot
@@ -653,7 +691,7 @@ def travel(
         control[G_FILLED] = filled
         if level + 1 < levels:
             control[of_level + L_WIDTH + L_COUNT] = next_count
-        if full and filled == room:
+        if out_full:
             return OUT_FULL
         if full:
             control[G_DEPTH] = level + 1

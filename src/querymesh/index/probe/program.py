@@ -29,8 +29,12 @@ from querymesh.index.store.stem import Stem
 _BLOCK = 256
 """Combinations that go side by side at most, so that their waits for memory overlap."""
 
-_LEAST_ROOM = 1 << 12
-"""Results that there is room for at first; it grows with what comes out."""
+_RUN = 32
+"""Combinations of one tuple that ask for the same are looked up together, so many at most."""
+
+_LEAST_ROOM = (1 << 12) + 8
+"""Results that there is room for at first; it grows with what comes out. Columns that begin a power
+of two apart would all want the same few lines of the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,7 @@ class Program:
         memory.control = control = _at_least(memory.control, control_size)
         control[: t.G_LEVELS + self.levels * t.L_WIDTH] = 0
         control[t.G_DEPTH] = -1
+        most -= 8 if most > _LEAST_ROOM else 0
         room = min(max(_LEAST_ROOM, len(memory.out) // self.width), most)
         memory.out = _at_least(memory.out, room * self.width)
         counted = np.zeros(len(self.state_step) * t.N_WIDTH, np.int64)
@@ -189,7 +194,7 @@ class Program:
                     run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:3],
                     run.access, *self._tables[3:], states, given, run.source,
                     -1 if arriving.range_us is None else arriving.range_us,
-                    memory.frontier, self.width, capacity, self.levels,
+                    memory.frontier, self.width, capacity, min(_RUN, capacity, most), self.levels,
                     control, counted, spent, out,
                 )  # fmt: skip
                 if why == t.ABSENT_ACCESS:
@@ -198,7 +203,7 @@ class Program:
                 filled = int(control[t.G_FILLED])
                 if why == t.OUT_FULL and room < most:
                     # Little came out of little: more room, and what is there already moves.
-                    larger = min(4 * room, most)
+                    larger = min(4 * room + 8, most)
                     memory.out = np.empty(larger * self.width, np.int64)
                     memory.out.reshape(self.width, larger)[:, :room] = out.reshape(self.width, room)
                     room = larger
