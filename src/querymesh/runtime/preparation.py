@@ -12,7 +12,8 @@ from querymesh.optimize.placement.decide import Decision
 class Preparation:
     """The mesh that a run starts with, and how it was come by.
 
-    `decision` compares the engines; it is None where it was clear without that. `calls` are rows on
+    `decision` compares the engines; it is None where it was clear without that, and where the
+    engine was settled before. `calls` are rows on
     which users' functions were called; `remembered` is whether an earlier call of this session had
     decided already, so that nothing was spent this time.
     """
@@ -23,3 +24,8 @@ class Preparation:
     sample_rows: int = 0
     calls: int = 0
     remembered: bool = False
+
+    @property
+    def learned(self) -> bool:
+        """Whether a sample decided; else it was clear that it runs as written."""
+        return self.decision is not None or self.mesh.is_learned

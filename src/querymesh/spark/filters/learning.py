@@ -34,6 +34,7 @@ from querymesh.fabric.profile.bounded_profile import (
 )
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_counted
+from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import (
@@ -49,7 +50,7 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
-from querymesh.spark.filters.staged import tellable
+from querymesh.spark.filters.staged import exprs_of, tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
@@ -58,6 +59,10 @@ from querymesh.spark.sampling.plan_statistics import plan_statistics
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
+
+TOO_SMALL = (
+    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
+)
 
 LEAST_BUDGET_S = 0.25
 """A sample takes about as long: a job that cannot pay for it is not sampled."""
@@ -161,10 +166,7 @@ class Learning:
     def learn(self) -> Preparation:
         """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
-            return self._as_written(
-                "the job is too small, or its conditions too cheap, for learning to pay: it runs "
-                "as written"
-            )
+            return self._as_written(TOO_SMALL)
         taken = self._take(SPARE * self.training.sample_rows)
         if isinstance(taken, NoSample):
             return self._as_written(f"{taken.reason}: it runs as written")
@@ -243,17 +245,18 @@ class Learning:
         return list(self.job.bound.schemas[self.job.bound.source.alias].names)
 
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
-        mesh = decision.mesh
-        if decision.chosen == PLAIN:
-            mesh = written_in_stages(self.job.bound, decision.why)
+        mesh = decision.mesh if decision.chosen != PLAIN else self._written(decision.why)
         return Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
 
     def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
-        mesh = written_in_stages(self.job.bound, why)
+        mesh = self._written(why)
         if profile is None:
             return Preparation(mesh, None, self.seconds)
         return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+
+    def _written(self, why: str) -> Mesh:
+        return written_in_stages(self.job.bound, why)
 
     def _called_us(self, profile: Profile) -> float:
         """What all Python functions together take for a row."""
@@ -326,11 +329,13 @@ class Learning:
     def _sampled_columns(self) -> list[str]:
         """What conditions read, in Python or in Catalyst, and what may tell kinds apart."""
         bound = self.job.bound
+        own = {None, bound.source.alias}
         read = {
             column.name
             for operator in bound.operators
-            if isinstance(operator, Filter)
-            for column in columns_of(operator.expr)
+            for expr in exprs_of(operator)
+            for column in columns_of(expr)
+            if column.relation in own
         }
         telling = tellable(bound, SAMPLED_COLUMNS)
         return [n for n in bound.schemas[bound.source.alias].names if n in read or n in telling]

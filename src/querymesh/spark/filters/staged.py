@@ -27,8 +27,8 @@ from querymesh.classify.tree import attributes_of
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import LEAF, python_part
 from querymesh.query.bind.share import SharedQuery
-from querymesh.query.expr import arrow_columns_of, user_calls_of
-from querymesh.query.model import BoundQuery, Filter
+from querymesh.query.expr import Expr, arrow_columns_of, user_calls_of
+from querymesh.query.model import BoundQuery, Filter, Lookup, Operator
 from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.task.place import TaskPlace
@@ -64,13 +64,23 @@ def must_travel_whole(bound: BoundQuery) -> bool:
 
 
 def read_by(bound: BoundQuery, operators: Collection[int]) -> set[str]:
-    """The names of the columns that these operators read in Python."""
+    """The names of the source's columns that these operators read in Python."""
+    own = {None, bound.source.alias}
     return {
         column.name
         for operator in bound.operators
-        if isinstance(operator, Filter) and operator.index in operators
-        for column in arrow_columns_of(operator.expr)
+        if operator.index in operators
+        for expr in exprs_of(operator)
+        for column in arrow_columns_of(expr)
+        if column.relation in own
     }
+
+
+def exprs_of(operator: Operator) -> tuple[Expr, ...]:
+    """What an operator evaluates on the rows that come to it."""
+    if isinstance(operator, Filter):
+        return (operator.expr,)
+    return operator.probe_keys if isinstance(operator, Lookup) else ()
 
 
 def tellable(bound: BoundQuery, most: int = MOST_TELLING) -> tuple[str, ...]:
