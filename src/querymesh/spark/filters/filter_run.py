@@ -20,11 +20,14 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
+from querymesh.spark.filters.gates import ColumnGates
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
 from querymesh.spark.filters.prepared import PreparedTrainer
+from querymesh.spark.filters.price_loop import PriceLoop
 from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
+    gated,
     must_travel_whole,
     staged_filter,
     tellable,
@@ -93,6 +96,8 @@ def run_filter(
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
     run.preparation = learning.preparation
+    if run.preparation is not None and run.preparation.priced is not None:
+        run.loops.append(PriceLoop(session, alias, run.preparation.priced))
     if engine == "native":
         out = run_native(source, bound, mesh, columns)
     else:
@@ -119,7 +124,12 @@ def _on_fabric(
     task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
-        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra)
+        gates = None
+        if following.telling is not None:
+            gates = ColumnGates(source.sparkSession, gated(view.bound))
+            following.telling.attach(gates.names, gates.open)
+            task = replace(task, gated=gates.names)
+        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra, gates=gates)
         return staged_filter(source, task, sent, view.mesh, columns, left.above)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -50,6 +50,7 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
+from querymesh.spark.filters.price_loop import priced_stage
 from querymesh.spark.filters.staged import exprs_of, tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
@@ -246,7 +247,11 @@ class Learning:
 
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
         mesh = decision.mesh if decision.chosen != PLAIN else self._written(decision.why)
-        return Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
+        found = Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
+        if self.evidence is None:
+            return found
+        priced = self.costs.in_catalyst(self.evidence.sample, budget_s=0.0).us
+        return replace(found, priced=priced_stage(mesh, profile, priced, self._table))
 
     def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""

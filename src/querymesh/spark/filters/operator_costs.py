@@ -18,7 +18,8 @@ from querymesh.spark.filters.filter_job import FilterJob, is_opaque
 from querymesh.spark.filters.staged import exprs_of, read_by
 from querymesh.spark.filters.written import needs_python
 from querymesh.spark.sampling.catalyst_costs import timed_us
-from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes
+from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes, ratio_to_prices
+from querymesh.spark.sampling.machine_prices import measured_against
 from querymesh.stats.profile import Profile
 
 PYTHON_US = (1.0, 50.0)
@@ -132,6 +133,9 @@ class OperatorCosts:
             timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
             if timed is not None:
                 believed = believed_us(timed, prices)
+                ratio = ratio_to_prices(timed, prices)
+                if ratio is not None:
+                    measured_against(self.job.source.sparkSession, self.table, ratio)
                 found[at] = np.where(np.isnan(believed), found[at], believed)
                 return CatalystTimes(found, TIMED_DOUBT)
         return CatalystTimes(found, TABLE_DOUBT, sure)

@@ -18,6 +18,7 @@ from querymesh.spark.filters.fixed_engine import FixedEngineLearning
 from querymesh.spark.filters.learning import Learning
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.inputs import Data
+from querymesh.spark.sampling.machine_prices import price_level
 
 KEPT = 64
 """Decisions that a session remembers."""
@@ -41,19 +42,23 @@ class PreparedTrainer:
         return {bound.source.alias: self.preparation.mesh}, {}
 
 
-_decided: WorkerCache[tuple[object, ...], Preparation] = WorkerCache(KEPT)
+OTHER_PRICES, OTHER_PRICES_LEARNED = 1.2, 2.0
+"""By which factor prices must have been corrected since for what was decided to be decided anew: by
+prices alone, which costs nothing, and from a sample."""
+
+_decided: WorkerCache[tuple[object, ...], tuple[Preparation, float]] = WorkerCache(KEPT)
 
 
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
     key = _identity(job, training, one_route)
-    known = _decided.get(key)
-    if known is not None:
-        _decided.put(key, known)
-        return replace(known, remembered=True)
+    kept = _decided.get(key)
+    if kept is not None and _still_holds(*kept, price_level(job.source.sparkSession)):
+        _decided.put(key, kept)
+        return replace(kept[0], remembered=True)
     kind = Learning if job.engine == "auto" else FixedEngineLearning
     found = kind(job, training, one_route).learn()
-    _decided.put(key, found)
+    _decided.put(key, (found, price_level(job.source.sparkSession)))
     if found.learned:
         why = found.mesh.why if found.decision is None else found.decision.why
         tell_learned(found.sample_rows, found.seconds, why, found.calls)
@@ -62,7 +67,14 @@ def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparat
 
 def keep(job: FilterJob, training: Training, found: Preparation, *, one_route: bool) -> None:
     """Remember for this session what was decided: who asks the same again need not learn it."""
-    _decided.put(_identity(job, training, one_route), found)
+    level = price_level(job.source.sparkSession)
+    _decided.put(_identity(job, training, one_route), (found, level))
+
+
+def _still_holds(found: Preparation, level: float, now: float) -> bool:
+    """Whether prices are about what they were when it was decided."""
+    most = OTHER_PRICES_LEARNED if found.learned else OTHER_PRICES
+    return max(level / now, now / level) < most
 
 
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
