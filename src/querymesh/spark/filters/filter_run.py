@@ -23,7 +23,6 @@ from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
 from querymesh.spark.filters.prepared import PreparedTrainer
-from querymesh.spark.filters.price_loop import PriceLoop
 from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
@@ -36,6 +35,7 @@ from querymesh.spark.inputs import Data
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
+from querymesh.spark.sampling.price_loop import PriceLoop
 from querymesh.spark.schema import conform, output_struct
 from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 from querymesh.spark.workers.worker_python import check_workers

@@ -50,13 +50,13 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
-from querymesh.spark.filters.price_loop import priced_stage
 from querymesh.spark.filters.staged import exprs_of, tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.sampling.price_loop import priced_stage
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile

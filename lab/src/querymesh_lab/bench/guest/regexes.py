@@ -70,7 +70,7 @@ def hyperscan(pattern: str) -> Matcher:
 
 
 def python(pattern: str) -> Matcher:
-    """Python's own."""
+    """Python's own `re`, string by string."""
     search = re.compile(pattern).search
     return lambda texts: [search(each) is not None for each in texts.to_pylist()]
 

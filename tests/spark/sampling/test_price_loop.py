@@ -7,7 +7,6 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.runtime.preparation import PricedStage
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.spark.filters.learning import TOO_SMALL
-from querymesh.spark.filters.price_loop import LEAST_ROWS, PriceLoop
 from querymesh.spark.sampling import machine_prices
 from querymesh.spark.sampling.machine_prices import (
     LONGEST_STEP,
@@ -17,6 +16,7 @@ from querymesh.spark.sampling.machine_prices import (
     remember_slower,
     remembered_slower,
 )
+from querymesh.spark.sampling.price_loop import LEAST_ROWS, PriceLoop
 
 
 @pytest.fixture
