@@ -139,6 +139,25 @@ def test_a_named_engine_calls_a_slow_function_no_more_often_than_its_limit_pays_
     assert f"{len(asked)} calls of Python functions" in run.explain()
 
 
+@pytest.mark.parametrize("engine", ["auto", "native", "fabric"])
+@pytest.mark.parametrize("table", [False, True], ids=["frame", "table"])
+def test_a_stream_that_is_given_a_sample_starts_on_what_it_tells(
+    spark, events, tmp_path, engine, table
+):
+    events.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(events.schema).parquet(str(tmp_path / "in"))
+    sample = events.toArrow() if table else events
+    out = stream.transform(qm.where(*CONDITIONS, engine=engine, sample=sample))
+    run = qm.inspect(out)
+    assert run.mesh.is_learned
+    assert run.preparation.sample_rows >= 500
+    writer = out.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert writer.trigger(availableNow=True).start().awaitTermination(120)
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert as_multiset(found.toArrow()) == as_multiset(events.filter(PLAIN).toArrow())
+
+
 def test_a_plan_that_must_run_whole_before_it_gives_a_row_is_not_sampled(events):
     grouped = events.groupBy("kind").count().selectExpr("kind", "string(count) AS n")
     conditions = ["n RLIKE '1'", "kind RLIKE 'a|b'"]

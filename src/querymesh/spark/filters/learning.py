@@ -55,7 +55,7 @@ from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.machine_prices import cost_table
-from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
 from querymesh.spark.sampling.price_loop import priced_stage
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
@@ -117,7 +117,6 @@ class Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
-        self.statistics = plan_statistics(job.source)
         self.asked = answered_by_spark(job.bound, job.columns)
         self.tasks = parallelism(job.source.sparkSession)
         self.kept = 1.0
@@ -125,8 +124,15 @@ class Learning:
         self.evidence: Evidence | None = None
 
     @cached_property
+    def statistics(self) -> PlanStatistics:
+        """What the plan of a batch tells by itself."""
+        return plan_statistics(self.job.source)
+
+    @cached_property
     def rows(self) -> float | None:
-        """About how many rows the job has; None where nobody knows."""
+        """About how many rows the job has; None where nobody knows, as of a stream."""
+        if self.job.source.isStreaming:
+            return None
         estimate = self.statistics.estimated_rows()
         return None if estimate is None else estimate.rows
 
@@ -144,9 +150,10 @@ class Learning:
 
         What was seen sharpens what operators cost and how many rows they meet.
         """
-        job, sources = self.job, self.statistics.sources
-        if self.insist or self._opaque_parts() or len(sources) != 1:
+        job = self.job
+        if self.insist or self._opaque_parts() or len(self.statistics.sources) != 1:
             return None
+        sources = self.statistics.sources
         look = quick_look(self.statistics.plan, sources[0])
         if look is None:
             return None
@@ -348,7 +355,8 @@ class Learning:
     @property
     def _affordable_rows(self) -> int:
         """How many rows a sample may have, if they are as long as their files say."""
-        rows, size = self.rows, self.statistics.bytes
+        rows = self.rows
+        size = self.statistics.bytes if rows else None
         if not rows or size is None:
             return MOST_SAMPLE_ROWS
         return max(LEAST_LOOKED_AT, int(SAMPLE_BYTES / max(1.0, PACKED * size / rows)))
