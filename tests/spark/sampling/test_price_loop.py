@@ -34,15 +34,28 @@ def wrong_prices(spark, monkeypatch, tmp_path):
     machine_prices._slower_in.cache_clear()
 
 
-def test_a_shorter_time_counts_at_once_and_changes_prices_by_a_bounded_step(spark, wrong_prices):
+def test_shorter_times_count_where_three_agree_and_change_prices_by_a_bounded_step(
+    spark, wrong_prices
+):
     wrong_prices(1)
     before = cost_table(spark)
-    measured_against(spark, before, 0.51)
-    assert cost_table(spark) == before, "a single price may be wrong by as much"
-    measured_against(spark, before, 0.405)
+    for ratio in (0.02, 0.405):
+        measured_against(spark, before, ratio)
+        assert cost_table(spark) == before, "a single price may be wrong by as much"
+    measured_against(spark, before, 0.1)
     assert cost_table(spark).slower == pytest.approx(before.slower * 0.9)
-    measured_against(spark, cost_table(spark), 0.02)
-    assert cost_table(spark).slower == pytest.approx(before.slower * 0.9 / LONGEST_STEP)
+    for _ in range(3):
+        level = cost_table(spark).slower
+        measured_against(spark, cost_table(spark), 0.011)
+    assert cost_table(spark).slower == pytest.approx(level / LONGEST_STEP)
+
+
+def test_times_about_as_long_as_prices_say_leave_them_as_they_are(spark, wrong_prices):
+    wrong_prices(1)
+    before = cost_table(spark)
+    for ratio in (0.51, 0.6, 0.9, 0.55, 1.1, 1.9, 1.5, 1.3):
+        measured_against(spark, before, ratio)
+    assert cost_table(spark) == before
 
 
 def test_longer_times_count_only_where_three_agree_and_then_the_least_of_them(spark, wrong_prices):
@@ -60,7 +73,8 @@ def test_longer_times_count_only_where_three_agree_and_then_the_least_of_them(sp
 
 def test_what_was_corrected_is_remembered_for_the_next_session(spark, wrong_prices, tmp_path):
     wrong_prices(1)
-    measured_against(spark, cost_table(spark), 0.3)
+    for _ in range(3):
+        measured_against(spark, cost_table(spark), 0.3)
     kept = remembered_slower(tmp_path, machine_prices._machine(spark))
     assert kept == pytest.approx(cost_table(spark).slower)
 
@@ -119,7 +133,9 @@ def test_a_task_that_is_faster_than_its_conditions_are_priced_shows_prices_too_h
     priced = qm.inspect(out).preparation.priced
     assert priced is not None
     level = cost_table(spark).slower
-    assert out.count() == rows.filter("id % 2 = 0 AND s RLIKE '[13579]/item'").count()
+    expected = rows.filter("id % 2 = 0 AND s RLIKE '[13579]/item'").count()
+    for _ in range(3):  # three tasks at least must say so
+        assert out.count() == expected
     assert cost_table(spark).slower < level <= before.slower
 
 

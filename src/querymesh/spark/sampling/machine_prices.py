@@ -5,12 +5,12 @@ Java and processor: in `QUERYMESH_CACHE`, else in `querymesh` in the user's cach
 that is damaged is measured again; a folder that cannot be written to costs that tenth of a second
 once a process.
 
-What is measured later corrects it (`measured_against`). Neither a condition that is timed nor a
-task that evaluates some can be faster than the machine is, but both may be slower, on a busy
-machine or before Java's compiler is done. So a time below a price shows at once that prices are too
-high; that they are too low only several times together show, of which the least counts::
+What is measured later corrects it (`measured_against`): conditions that are timed, and tasks that
+took less than their conditions should (`price_loop.py`). One of them tells of one kind of
+condition, or of a busy moment; only where three in a row say the same is it the machine, and of
+these the one that says least counts::
 
-    time / price      below 1/2                 1/2 to 2        above 2, three times
+    time / price      below 1/2                 1/2 to 2        above 2
     factor            · (2 · ratio) ** 1/2      stays           · (ratio / 2) ** 1/2
 
 by half as much at the most. In between, prices are as wrong as single kinds of conditions are.
@@ -54,8 +54,8 @@ ROUNDS, BUDGET_S = 40, 0.3
 
 USUAL, AGREEING, DAMPING, LONGEST_STEP = 2.0, 3, 0.5, 1.5
 """By this factor the price of one condition may be wrong where those of a machine are right; so
-many times must say that prices are too low; the power of what is beyond that which is believed at
-once; and by which factor one measurement may change prices at the most."""
+many times in a row must say that prices are wrong; the power of what is beyond that which is
+believed at once; and by which factor one measurement may change prices at the most."""
 
 TOLD_FROM = 1.05
 """A correction smaller than this is not written down."""
@@ -133,23 +133,23 @@ def price_level(session: SparkSession) -> float:
 
 @dataclass
 class _Known:
-    """What this process knows of a machine: no factor yet, or one; factors that were measured since
-    and are higher; and the factor that was written down last."""
+    """What this process knows of a machine: no factor yet, or one; those that were measured since
+    and are all higher, or all lower; and the factor that was written down last."""
 
     factors: list[float] = field(default_factory=list)
-    higher: deque[float] = field(default_factory=lambda: deque(maxlen=AGREEING))
+    measured: deque[float] = field(default_factory=lambda: deque(maxlen=AGREEING))
     told: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def correct(self, measured: float) -> bool:
         """Move the factor towards one that was measured; whether that is to be written down."""
         (factor,) = self.factors
-        if measured > factor:
-            self.higher.append(measured)
-            measured = min(self.higher) if len(self.higher) == AGREEING else factor
-        else:
-            self.higher.clear()
-        ratio = measured / factor
+        if any((each > factor) != (measured > factor) for each in self.measured):
+            self.measured.clear()
+        self.measured.append(measured)
+        if len(self.measured) < AGREEING:
+            return False
+        ratio = (min if measured > factor else max)(self.measured) / factor
         beyond = max(ratio / USUAL, 1.0) if ratio > 1 else min(ratio * USUAL, 1.0)
         step = min(max(beyond**DAMPING, 1 / LONGEST_STEP), LONGEST_STEP)
         self.factors[0] = min(max(factor * step, 1 / SLOWEST), SLOWEST)
