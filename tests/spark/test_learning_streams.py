@@ -135,8 +135,7 @@ def test_a_stream_with_look_ups_and_text_of_300_values_learns_within_ten_batches
         batch.write.mode("append").parquet(str(tmp_path / "out"))
         if number == 0:
             meanwhile.append((heard(live), live.explain()))
-        if number == 9:
-            live.wait_until_learned(60)
+        if number == 9:  # nobody waits: batches follow each other as fast as they can
             by_ten.append((learning(live), live.view.version))
 
     to_the_end(out.writeStream.foreachBatch(write), tmp_path)

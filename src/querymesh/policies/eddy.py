@@ -80,8 +80,9 @@ class Eddy(Policy):
                 "sample= is not looked at: policy %r learns from the tuples it routes", self.name
             )
         why = f"policy {self.name} decides while tuples run"
-        whole_rows = self.reads_any_column or (job.streaming and job.join is None)
-        return EddyBeginning(job, self.name, self.routing, job.written(why), job.rates, whole_rows)
+        return EddyBeginning(
+            job, self.name, self.routing, job.written(why), job.rates, self.reads_any_column
+        )
 
 
 @dataclass(frozen=True)

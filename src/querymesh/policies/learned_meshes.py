@@ -66,6 +66,7 @@ class LearnedMeshes:
         policy, adapts = self.policy, self.policy.adaptation is not None
         channels = mesh_channels(self.job, run, policy.name, adapts=adapts, must=policy.must_adapt)
         sources = mesh_sources(self.job, run, channels, policy.training)
+        telling = None
         for alias, channel in channels.items():
             view = run.views[alias]
             if adapts or not view.mesh.is_learned:
@@ -74,6 +75,9 @@ class LearnedMeshes:
                 settings = settings_for(
                     view, channel, policy.training, policy.adaptation, one_route=policy.one_route
                 )
-                run.loops.append(Learner(view, settings))
-        any_column = bool(channels) and (self.job.join is None or not policy.one_route)
-        return Following(sources, whole_rows=any_column)
+                learner = Learner(view, settings)
+                run.loops.append(learner)
+                if self.job.join is None and not policy.one_route:
+                    telling = learner.telling
+        any_column = bool(channels) and self.job.join is not None and not policy.one_route
+        return Following(sources, any_column, telling)

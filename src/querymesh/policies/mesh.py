@@ -15,6 +15,9 @@ from querymesh.optimize.train.training import Training
 from querymesh.options import check_integer
 from querymesh.policies.learned_meshes import LearnedMeshes
 from querymesh.policies.policy import CommandLine, Job, Policy
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.join import JoinQuery
+from querymesh.query.model import BoundQuery
 
 log = logging.getLogger("querymesh")
 
@@ -90,6 +93,12 @@ class Trained(Policy):
     def must_adapt(self) -> bool:
         """An `Adaptation` asks for it in so many words."""
         return isinstance(self.adapt, Adaptation)
+
+    def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
+        """Refuse options that do not go with the query, whether or not there will be training."""
+        super().check(query, engine)
+        if isinstance(query, SharedQuery):
+            self.training.check_shared()
 
     def begin(self, job: Job) -> LearnedMeshes:
         """A mesh that was given runs as it is. A batch, or a sample, is trained on; a stream starts

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from querymesh.optimize.train.training import Training
     from querymesh.runtime.loops.plan_loop import SourceWatch
     from querymesh.runtime.task.planner_sample import PlannerSample
+    from querymesh.runtime.telling import TellingColumns
 
 log = logging.getLogger("querymesh")
 
@@ -99,11 +100,13 @@ class Following:
     """How the tasks of a run are routed.
 
     `whole_rows` is whether rows must travel with all their columns, since what is yet to be learned
-    may ask about any. `planner_sample` is what tasks tell a planner beside their counts.
+    may ask about any; `telling` are such columns that may come and go. `planner_sample` is what
+    tasks tell a planner beside their counts.
     """
 
     sources: Mapping[str, RouterSource]
     whole_rows: bool = False
+    telling: TellingColumns | None = None
     planner_sample: PlannerSample | None = None
 
 

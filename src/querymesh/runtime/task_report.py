@@ -83,7 +83,8 @@ def _counts() -> dict[str, int]:
 @dataclass
 class TaskReport:
     """One task's report, or several added up. `views` are by the alias of their source; a query of
-    one source has one, and says nothing of states.
+    one source has one, and says nothing of states; of a filter, `seconds` are those from the task's
+    first row to its last, with what Spark did meanwhile.
 
     Of a join of windowed streams: `arrived` counts tuples, `late` those that came after the
     horizon, `untimed` those without a time, `unjoinable` those with NULL in a key, each tuple once,
@@ -100,6 +101,7 @@ class TaskReport:
 
     views: dict[str, ViewReport]
     place: TaskPlace = field(default_factory=TaskPlace)
+    seconds: float = 0.0
     arrived: dict[str, int] = field(default_factory=_counts)
     late: dict[str, int] = field(default_factory=_counts)
     untimed: dict[str, int] = field(default_factory=_counts)
@@ -141,6 +143,7 @@ class TaskReport:
             for alias, count in getattr(other, name).items():
                 counts[alias] += count
         self.states.update(other.states)
+        self.seconds += other.seconds
         self.state_seconds += other.state_seconds
         self.indices.update(other.indices)
         self.index_changes += other.index_changes

@@ -42,9 +42,9 @@ def run(
 ) -> DataFrame:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
 
-    - `query_or_mesh`: a mesh runs as it is; a query without one is trained first, on a uniform
-      sample of a batch source (one scan, or `sample`), or on the first batches of a stream, which
-      starts with the order as written and switches without a restart
+    - `query_or_mesh`: a mesh runs as it is; a query without one is trained first where that can pay
+      for itself, on a bounded sample of a batch source (or on `sample`), or on the first batches of
+      a stream, which starts with the order as written and switches without a restart
     - `inputs`: a DataFrame or Arrow table for each relation, by name; for one relation the bare
       DataFrame will do
     - `policy`: "mesh", "single", "eddy", "cbr", "rate", "chart", or one of `querymesh.policies`

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from pyspark.sql import DataFrame
 
 from querymesh.errors import OptionError, TrainingError
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.options import check_name
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
@@ -56,7 +59,7 @@ def train(
             f"train takes one qm.query(...), not {type(query).__name__}; queries that share one "
             "pass are learned together by run_all([...])"
         )
-    training = chosen.training
+    training, started = chosen.training, perf_counter()
     given = bind_inputs(query, sample)
     bound, data = given.bound, given.data
     if isinstance(bound, JoinQuery):
@@ -72,5 +75,7 @@ def train(
         source = source.withColumns(dict(given.columns.opaque))
     first = take_sample(source, training.sample_rows, training.seed)
     suited = engine_for(engine, bound, chosen, streaming=False)
-    trainer = FilterTrainer(bound, data, None, on_error, suited, given.columns)
-    return trainer.train_on(source, first, training, one_route=chosen.one_route)
+    trainer = FilterTrainer(bound, data, on_error, suited, given.columns)
+    mesh = trainer.train_on(source, first, training, one_route=chosen.one_route)
+    tell_learned(mesh.sample_rows, perf_counter() - started, mesh.why, trainer.calls)
+    return mesh

@@ -8,6 +8,7 @@ any other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,13 @@ class RecentProfile:
             sample=pa.concat_tables([old.sample, new.sample]).combine_chunks(),
             outcomes=np.concatenate([old.outcomes, new.outcomes]),
         )
+
+    def without_columns(self, names: Collection[str]) -> None:
+        """Leave these columns out of the rows that are there: new ones come without."""
+        if self._profile is not None:
+            sample = self._profile.sample
+            kept = sample.select([name for name in sample.column_names if name not in names])
+            self._profile = replace(self._profile, sample=kept)
 
     def forget(self) -> None:
         """Drop all rows: they tell of data that comes no more."""

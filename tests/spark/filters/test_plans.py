@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import udf
 
 import querymesh as qm
+from equivalence import as_multiset
 
 WIDE = "named_struct('a', id, 'b', repeat(string(id), 20), 'c', array(id, id + 1)) AS wide"
 
@@ -142,6 +143,64 @@ def test_two_filters_one_after_the_other_stay_in_that_order(logs):
     is_number = qm.predicate(str.isdigit, columns=["number"], vectorised=False, name="is_number")
     out = logs.transform(qm.where(is_number)).select("*").transform(qm.where(reads))
     assert out.count() == logs.filter("number <> 'none' AND try_cast(number AS INT) > 5").count()
+
+
+@pytest.fixture
+def streamed(spark, logs, tmp_path):
+    """Runs a stream of the partitioned logs to its end; the line that scans, and what came out."""
+    (folder,) = {str(file).rpartition("/shard=")[0] for file in logs.inputFiles()}
+
+    def run(transform):
+        stream = spark.readStream.schema(logs.schema).parquet(folder)
+        writer = transform(stream).writeStream.format("memory").queryName("later_filters")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        plan = query._jsq.explainInternal(True)
+        (line,) = {each.strip() for each in plan.splitlines() if "FileScan" in each}
+        return line, spark.table("later_filters")
+
+    return run
+
+
+LATER = "shard = 2 AND port > 5"
+
+
+def test_a_filter_above_a_streams_where_prunes_partitions_columns_and_rows(logs, streamed):
+    def later(frame):
+        return frame.transform(qm.where(has_a_seven, "port < 9")).filter(LATER).select("id", "port")
+
+    line, found = streamed(later)
+    assert "shard" in partitions(line)
+    assert "2" in partitions(line)
+    assert "GreaterThan(port,5)" in pushed(line)
+    assert "LessThan(port,9)" in pushed(line)
+    assert "text" in read(line), "what the predicate reads"
+    assert not any(name in read(line) for name in ("unused", "wide", "number"))
+    expected = logs.filter(f"text LIKE '%7%' AND port < 9 AND {LATER}").select("id", "port")
+    assert as_multiset(found.toArrow()) == as_multiset(expected.toArrow())
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_streams_sql_condition_in_python_is_a_barrier_under_ansi_only(
+    spark, logs, streamed, ansi
+):
+    def later(frame):
+        kept = frame.transform(qm.where(has_a_seven, "text RLIKE '[0-4]'", "port < 9"))
+        return kept.filter(LATER).select("id")
+
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        line, found = streamed(later)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+    assert ("GreaterThan(port,5)" in pushed(line)) is (ansi == "false")
+    assert bool(partitions(line)) is (ansi == "false")
+    assert "LessThan(port,9)" in pushed(line), "what where itself was given goes below"
+    assert "wide" not in read(line), "others are read while it learns: see test_gates.py"
+    expected = logs.filter(f"text LIKE '%7%' AND text RLIKE '[0-4]' AND port < 9 AND {LATER}")
+    assert as_multiset(found.toArrow()) == as_multiset(expected.select("id").toArrow())
 
 
 def test_a_streams_filter_prunes_columns_and_pushes_down(spark, logs, tmp_path):

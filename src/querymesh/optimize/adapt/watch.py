@@ -14,7 +14,7 @@ out what it says, and a simulation does as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -200,6 +200,10 @@ class Watch:
             thorough,
             self.epoch,
         )
+
+    def without_columns(self, names: Collection[str]) -> None:
+        """Look no more for kinds of tuples by these columns: rows come without them."""
+        self._recent.without_columns(names)
 
     @property
     def alarmed(self) -> bool:

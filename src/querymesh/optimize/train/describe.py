@@ -14,7 +14,6 @@ from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut, one_piece
 from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
 from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
-from querymesh.errors import OptionError
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, SharedMesh, TrainedOn
 from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES, auto
 from querymesh.optimize.routes.shared_route import SharedRoutes
@@ -30,10 +29,7 @@ def route_search_for(profile: Profile, training: Training) -> RouteSearch:
     """The route search asked for; queries that share one pass have one of their own."""
     if not profile.serves:
         return chosen("route search", training.route_search, ROUTE_SEARCHES)
-    if training.route_search != "auto":
-        raise OptionError(
-            "queries that share one pass have a route search of their own: leave route_search out"
-        )
+    training.check_shared()
     return SharedRoutes(profile.serves)
 
 

@@ -152,6 +152,14 @@ class Training:
                 f"{self.sample_rows:,}"
             )
 
+    def check_shared(self) -> None:
+        """Refuse what does not go with queries that share one pass."""
+        if self.route_search != "auto":
+            raise OptionError(
+                "queries that share one pass have a route search of their own: leave route_search "
+                "out"
+            )
+
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Training:
         """The defaults of one of the paper's tables, "table-1" or "table-3", with changes."""

@@ -102,6 +102,11 @@ class _Unordered:
     calls: frozenset[str]
     reads: frozenset[str]
 
+    @property
+    def needs_python(self) -> bool:
+        """Whether Catalyst cannot evaluate it on rows of the source alone."""
+        return bool(self.calls or self.reads) or not isinstance(self.operator, Filter)
+
 
 class Binding:
     """One query being bound."""
@@ -190,18 +195,30 @@ class Binding:
                 )
 
     def _ordered(self, placed: Sequence[_Unordered], static: set[str]) -> tuple[Operator, ...]:
-        """The operators with all that must come before each."""
+        """The operators with all that must come before each.
+
+        What may raise comes after all that was written before it; but functions, and look-ups, do
+        not come before what a function is declared to come `after`. Spark evaluates that before any
+        Python function, too.
+        """
         operators = [each.operator for each in placed]
         lookups = {op.relation: op.index for op in operators if isinstance(op, Lookup)}
         direct: dict[int, frozenset[int]] = {}
+        named: set[int] = set()
         for each in placed:
             earlier = {lookups[alias] for alias in each.reads if alias in lookups}
             for call in each.calls:
                 for name in self.query.functions[call].after:
-                    earlier |= self._named(name, call, placed, static)
-            if each.position in self.query.guarded:
-                earlier |= {o.operator.index for o in placed if o.position < each.position}
+                    named |= (found := self._named(name, call, placed, static))
+                    earlier |= found
             direct[each.operator.index] = frozenset(earlier)
+        guarded = [each for each in placed if each.position in self.query.guarded]
+        for each in sorted(guarded, key=lambda other: -other.position):
+            before = [other for other in placed if other.position < each.position]
+            if each.operator.index in named:
+                before = [other for other in before if not other.needs_python]
+                named |= {other.operator.index for other in before}
+            direct[each.operator.index] |= {other.operator.index for other in before}
         complete = all_predecessors(direct, {op.index: op.name for op in operators})
         return tuple(replace(op, after=complete[op.index]) for op in operators)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from textwrap import indent
 
 from querymesh.mesh.mesh import Mesh
+from querymesh.query.bind.share import SharedQuery
+from querymesh.query.model import BoundQuery, Filter
 from querymesh.report.text.figures import counted
 from querymesh.report.text.mesh_text import route_of_leaf, stages_legend
 from querymesh.report.text.preparation_text import preparation_text
@@ -45,6 +47,8 @@ def prepared_part(run: Run) -> list[str]:
 
 
 def _in_a_line(run: Run, mesh: Mesh) -> str:
+    if not mesh.is_learned and _is_more_than_a_filter(run.view.bound):
+        return "runs in Python, on Arrow batches, in the order as written"
     if not mesh.is_learned:
         return "runs as written, as plain Spark would"
     routes = counted(len(mesh.routes), "route")
@@ -54,6 +58,13 @@ def _in_a_line(run: Run, mesh: Mesh) -> str:
     if stages is None or len(stages.in_python(mesh)) == len(mesh.operators):
         return f"runs in Python, on Arrow batches, on {routes}"
     return f"runs partly in Catalyst and partly in Python, on {routes}"
+
+
+def _is_more_than_a_filter(bound: BoundQuery) -> bool:
+    """Whether look-ups, or other queries in the same pass, leave plain Spark no such filter."""
+    return isinstance(bound, SharedQuery) or not all(
+        isinstance(operator, Filter) for operator in bound.operators
+    )
 
 
 def _as_written(mesh: Mesh) -> str:

@@ -10,7 +10,7 @@ from querymesh.runtime.preparation import Preparation
 def preparation_text(preparation: Preparation) -> str:
     """What was sampled and called, what it took, and why the run is what it is."""
     decision = preparation.decision
-    if decision is None:
+    if not preparation.learned:
         why = f"nothing was learned: {preparation.mesh.why}"
         if not preparation.calls:
             return why
@@ -24,6 +24,8 @@ def preparation_text(preparation: Preparation) -> str:
         )
     if preparation.remembered:
         took += "; an earlier call of this session did, and nothing was spent this time"
+    if decision is None:  # the engine was settled, and `mesh.explain()` says why
+        return took
     return "\n".join([took, engines_text(decision), f"why: {decision.why}"])
 
 

@@ -24,16 +24,17 @@ from time import monotonic
 
 import numpy as np
 
+from querymesh.classify.tree import attributes_of
 from querymesh.cost.route_time import Overheads
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.profile.calibrate_join import overheads_for
 from querymesh.fabric.profile.profiler import declared_cost
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import Adaptation
-from querymesh.optimize.adapt.budget import Ask
+from querymesh.optimize.adapt.budget import BURST_ROWS, Ask
 from querymesh.optimize.adapt.watch import Look, Observation, Switch, Watch
 from querymesh.optimize.train.learned_line import tell_learned
-from querymesh.optimize.train.train import train_mesh
+from querymesh.optimize.train.train import train_judged
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.loop import KEPT_PROBLEMS, Loop
@@ -41,6 +42,7 @@ from querymesh.runtime.loops.learning_status import LearningStatus
 from querymesh.runtime.progress import RunProgress
 from querymesh.runtime.reports import join_profiles
 from querymesh.runtime.task_report import TaskReport, ViewReport
+from querymesh.runtime.telling import TellingColumns
 from querymesh.runtime.view import View
 from querymesh.stats.costs import Timing
 from querymesh.stats.profile import Profile
@@ -116,6 +118,8 @@ class Learner(Loop):
     """Learns a first mesh, if the stream has none, and then keeps it fitting."""
 
     def __init__(self, view: View, settings: LearnerSettings) -> None:
+        self.telling = TellingColumns()
+        self._told_epoch = 0
         self.done = threading.Event()
         self._view = view
         self._version, self._mesh = view.versions[-1]
@@ -138,6 +142,7 @@ class Learner(Loop):
             view.alias, settings.training.sample_rows, learned=self._mesh.is_learned
         )
         if self._mesh.is_learned:
+            self.telling.only(attributes_of(self._mesh.tree))
             self._start_watching(None)
             self.done.set()
 
@@ -209,6 +214,9 @@ class Learner(Loop):
             return
         with self._lock:
             self._watch.observe(self._observation(batch))
+            if self._watch.epoch != self._told_epoch:
+                self._told_epoch = self._watch.epoch
+                self.telling.all()
             ask = self._watch.ask
             rested = self._watch.alarmed or monotonic() >= self._rest_until
             look = self._watch.look() if rested and not self._searching else None
@@ -237,7 +245,7 @@ class Learner(Loop):
             },
             evaluations=evaluations,
             profiled=np.full(operators, batch.asked_evaluations / operators),
-            profiles=batch.profiles,
+            profiles=[kept for each in batch.profiles if (kept := self.telling.of(each))],
         )
 
     def _start_watching(self, profile: Profile | None) -> None:
@@ -266,13 +274,14 @@ class Learner(Loop):
         try:
             settings.channel.enough()
             profile = join_profiles(self._profiles)
-            mesh = train_mesh(
+            found = train_judged(
                 self._mesh.query,
                 profile,
                 settings.overheads,
                 settings.training,
                 one_route=settings.one_route,
             )
+            mesh = found.mesh
             self._install(mesh, None)
             learned = True
             outcome = f"mesh {self._version} learned from {profile.rows:,} rows: {mesh.why}"
@@ -288,6 +297,8 @@ class Learner(Loop):
             tell_learned(profile.rows, monotonic() - started, why)
             with self._lock:
                 self._start_watching(profile)
+            if self._watch is None or not found.in_doubt:  # else more rows may tell
+                self._hold_back(epoch=0)
         except OSError as problem:
             outcome = outcome or f"what was learned does not reach the tasks: {problem}"
             self._unheard(problem)
@@ -303,6 +314,7 @@ class Learner(Loop):
     def _search(self, look: Look) -> None:
         started = monotonic()
         self.status.began()
+        found = False
         outcome = f"no mesh was found that saves more than mesh {self._version} beyond doubt"
         try:
             finding = look.finding()
@@ -313,6 +325,7 @@ class Learner(Loop):
                 outcome = "the data changed again while a mesh was searched for: it is let go"
                 log.info("%s", outcome)
                 return
+            found = True
             outcome = f"mesh {switch.version} was found: {switch.reason}"
             log.info("mesh %d after batch %d: %s", switch.version, switch.batch, switch.reason)
         except OSError as problem:
@@ -324,6 +337,8 @@ class Learner(Loop):
             self._tell(outcome)
         finally:
             self.status.ended(outcome, learned=True)
+            if found or (look.thorough and look.profile.rows >= BURST_ROWS):
+                self._hold_back(look.epoch)
             self._rest_until = monotonic() + REST * (monotonic() - started)
             self._searching = False
 
@@ -342,6 +357,14 @@ class Learner(Loop):
             if self._watch is not None:
                 self._watch.installed(mesh)
             return True
+
+    def _hold_back(self, epoch: int) -> None:
+        """Kinds were looked for by all columns: from now on only those of the mesh are sent."""
+        with self._lock:
+            if self._watch is None or self._watch.epoch == epoch:
+                self.telling.only(attributes_of(self._mesh.tree))
+            if self._watch is not None:
+                self._watch.without_columns(self.telling.held_back)
 
     def _unheard(self, problem: OSError) -> None:
         """The folder cannot be written, or is gone with its checkpoint: say so once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,27 @@ from querymesh.runtime.task.router_source import RouterSource, TaskStart
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.runtime.worker_cache import WorkerCache
 
+SENT = "__querymesh_sent"
+"""The column that says which of those that come and go are there."""
+
 _tables: WorkerCache[str, Mapping[str, LookupTable]] = WorkerCache(16)
 """By run, its look-up tables."""
 
 
 @dataclass
 class FilterTask:
-    """The task of one partition; picklable. `tables` are the static tables as they were sent."""
+    """The task of one partition; picklable. `tables` are the static tables as they were sent.
+
+    `gated` are columns that are NULL while nobody asks for them; which of them are not, the column
+    `SENT` says, bit by bit.
+    """
 
     bound: BoundQuery
     source: RouterSource
     reports: ReportSender
     tables: Any
     on_error: str = "raise"
+    gated: tuple[str, ...] = ()
 
     def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
@@ -73,6 +82,7 @@ class FilterTask:
     def _decided(
         self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
     ) -> Iterator[tuple[Bools, Mapping[int, FailedCall]]]:
+        started = perf_counter()
         fabric = Fabric(self.bound, None, self.on_error)
         report = ViewReport(fabric.metrics)
         start = self.source.begin(place, report)
@@ -81,13 +91,21 @@ class FilterTask:
             arrays = part if isinstance(part, tuple) else (part,)
             batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
             if see is not None:
-                see(batch)
+                see(self._as_sent(batch))
             yield fabric.decide(batch, start.router)
         self.source.end(start.router, place, report)
-        self._send(report, place)
+        self._send(report, place, perf_counter() - started)
 
-    def _send(self, report: ViewReport, place: TaskPlace) -> None:
-        self.reports.send(TaskReport({self.bound.source.alias: report}, place))
+    def _as_sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch without the columns that were held back."""
+        if not self.gated or not batch.num_rows:
+            return batch
+        sent = batch.column(SENT)[0].as_py()
+        gone = {name for bit, name in enumerate(self.gated) if not sent >> bit & 1} | {SENT}
+        return batch.select([name for name in batch.schema.names if name not in gone])
+
+    def _send(self, report: ViewReport, place: TaskPlace, seconds: float = 0.0) -> None:
+        self.reports.send(TaskReport({self.bound.source.alias: report}, place, seconds))
 
     def _profiler(
         self,

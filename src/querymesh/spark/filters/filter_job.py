@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,12 +13,17 @@ from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
+from querymesh.spark.inputs import Data, static_tables
 
 
 @dataclass(frozen=True)
 class FilterJob:
     """The source with what is left to Spark below, the operators that remain, how Catalyst reads
-    them (`columns`, and `trees` by index), and what was given to learn from."""
+    them (`columns`, and `trees` by index), and what was given to learn from.
+
+    `engine` is "auto" where it is yet to be decided; `named` is whether the user did. `data` are
+    the look-up tables as they were given, by alias.
+    """
 
     source: DataFrame
     bound: BoundQuery
@@ -25,6 +31,14 @@ class FilterJob:
     trees: Mapping[int, Node]
     sample: DataFrame | pa.Table | None
     on_error: str
+    engine: str = "auto"
+    named: bool = False
+    data: Mapping[str, Data] = field(default_factory=dict)
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The look-up tables, whole; collected at the first use."""
+        return static_tables(self.bound, self.data)
 
 
 def answered_by_spark(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery:

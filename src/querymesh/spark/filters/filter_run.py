@@ -20,20 +20,22 @@ from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
-from querymesh.spark.filters.filter_train import FilterTrainer
+from querymesh.spark.filters.gates import ColumnGates
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
-from querymesh.spark.filters.prepared import StagedTrainer
+from querymesh.spark.filters.prepared import PreparedTrainer
 from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
+    gated,
     must_travel_whole,
     staged_filter,
     tellable,
 )
-from querymesh.spark.inputs import Data, static_tables
+from querymesh.spark.inputs import Data
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
+from querymesh.spark.sampling.price_loop import PriceLoop
 from querymesh.spark.schema import conform, output_struct
 from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 from querymesh.spark.workers.worker_python import check_workers
@@ -66,18 +68,18 @@ def run_filter(
     source, bound = left.filtered(whole), left.bound
     alias, session = bound.source.alias, whole.sparkSession
     staged = not settle and options.engine == "auto" and not must_travel_whole(bound)
-    learning = StagedTrainer(
-        FilterJob(source, bound, columns, left.trees, options.sample, options.on_error)
-    )
-    training = FilterTrainer(
-        bound, {**data, alias: source}, options.sample, options.on_error, suited, columns
-    )
+    tables = {other: each for other, each in data.items() if other != alias}
+    filter_job = FilterJob(
+        source, bound, columns, left.trees, options.sample, options.on_error,
+        engine="auto" if staged else suited, named=options.engine != "auto", data=tables,
+    )  # fmt: skip
+    learning = PreparedTrainer(filter_job)
     job = Job(
         name=uuid4().hex,
         views={alias: bound},
         join=None,
         streaming=source.isStreaming,
-        trainer=learning if staged else training,
+        trainer=learning,
         given=given,
         sampled=options.sample is not None,
         checkpoint=options.checkpoint,
@@ -94,33 +96,40 @@ def run_filter(
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
     run.preparation = learning.preparation
+    if run.preparation is not None and run.preparation.priced is not None:
+        run.loops.append(PriceLoop(session, alias, run.preparation.priced))
     if engine == "native":
         out = run_native(source, bound, mesh, columns)
     else:
-        out = _on_fabric(source, data, job, beginning, run, left, columns)
+        out = _on_fabric(filter_job, data, job, beginning, run, left)
     remember(out, run)
     return out
 
 
 def _on_fabric(
-    source: DataFrame,
+    filter_job: FilterJob,
     data: Mapping[str, Data],
     job: Job,
     beginning: Beginning,
     run: Run,
     left: LeftToSpark,
-    columns: CatalystColumns,
 ) -> DataFrame:
     """The query on Arrow tasks."""
+    source, columns = filter_job.source, filter_job.columns
     check_workers(source.sparkSession)
     view = run.view
     following = beginning.follow(run)
     reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
-    tables = SentTables(source.sparkSession, static_tables(view.bound, data))
+    tables = SentTables(source.sparkSession, filter_job.tables)
     task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
-        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra)
+        gates = None
+        if following.telling is not None:
+            gates = ColumnGates(source.sparkSession, gated(view.bound))
+            following.telling.attach(gates.names, gates.open)
+            task = replace(task, gated=gates.names)
+        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra, gates=gates)
         return staged_filter(source, task, sent, view.mesh, columns, left.above)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

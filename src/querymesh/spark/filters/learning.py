@@ -34,6 +34,7 @@ from querymesh.fabric.profile.bounded_profile import (
 )
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_counted
+from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import (
@@ -49,15 +50,20 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
-from querymesh.spark.filters.staged import tellable
+from querymesh.spark.filters.staged import exprs_of, tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.machine_prices import cost_table
-from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
+from querymesh.spark.sampling.price_loop import priced_stage
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
+
+TOO_SMALL = (
+    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
+)
 
 LEAST_BUDGET_S = 0.25
 """A sample takes about as long: a job that cannot pay for it is not sampled."""
@@ -111,7 +117,6 @@ class Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
-        self.statistics = plan_statistics(job.source)
         self.asked = answered_by_spark(job.bound, job.columns)
         self.tasks = parallelism(job.source.sparkSession)
         self.kept = 1.0
@@ -119,8 +124,15 @@ class Learning:
         self.evidence: Evidence | None = None
 
     @cached_property
+    def statistics(self) -> PlanStatistics:
+        """What the plan of a batch tells by itself."""
+        return plan_statistics(self.job.source)
+
+    @cached_property
     def rows(self) -> float | None:
-        """About how many rows the job has; None where nobody knows."""
+        """About how many rows the job has; None where nobody knows, as of a stream."""
+        if self.job.source.isStreaming:
+            return None
         estimate = self.statistics.estimated_rows()
         return None if estimate is None else estimate.rows
 
@@ -138,9 +150,10 @@ class Learning:
 
         What was seen sharpens what operators cost and how many rows they meet.
         """
-        job, sources = self.job, self.statistics.sources
-        if self.insist or self._opaque_parts() or len(sources) != 1:
+        job = self.job
+        if self.insist or self._opaque_parts() or len(self.statistics.sources) != 1:
             return None
+        sources = self.statistics.sources
         look = quick_look(self.statistics.plan, sources[0])
         if look is None:
             return None
@@ -161,10 +174,7 @@ class Learning:
     def learn(self) -> Preparation:
         """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
-            return self._as_written(
-                "the job is too small, or its conditions too cheap, for learning to pay: it runs "
-                "as written"
-            )
+            return self._as_written(TOO_SMALL)
         taken = self._take(SPARE * self.training.sample_rows)
         if isinstance(taken, NoSample):
             return self._as_written(f"{taken.reason}: it runs as written")
@@ -243,17 +253,22 @@ class Learning:
         return list(self.job.bound.schemas[self.job.bound.source.alias].names)
 
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
-        mesh = decision.mesh
-        if decision.chosen == PLAIN:
-            mesh = written_in_stages(self.job.bound, decision.why)
-        return Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
+        mesh = decision.mesh if decision.chosen != PLAIN else self._written(decision.why)
+        found = Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
+        if self.evidence is None:
+            return found
+        priced = self.costs.in_catalyst(self.evidence.sample, budget_s=0.0).us
+        return replace(found, priced=priced_stage(mesh, profile, priced, self._table))
 
     def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
-        mesh = written_in_stages(self.job.bound, why)
+        mesh = self._written(why)
         if profile is None:
             return Preparation(mesh, None, self.seconds)
         return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+
+    def _written(self, why: str) -> Mesh:
+        return written_in_stages(self.job.bound, why)
 
     def _called_us(self, profile: Profile) -> float:
         """What all Python functions together take for a row."""
@@ -326,11 +341,13 @@ class Learning:
     def _sampled_columns(self) -> list[str]:
         """What conditions read, in Python or in Catalyst, and what may tell kinds apart."""
         bound = self.job.bound
+        own = {None, bound.source.alias}
         read = {
             column.name
             for operator in bound.operators
-            if isinstance(operator, Filter)
-            for column in columns_of(operator.expr)
+            for expr in exprs_of(operator)
+            for column in columns_of(expr)
+            if column.relation in own
         }
         telling = tellable(bound, SAMPLED_COLUMNS)
         return [n for n in bound.schemas[bound.source.alias].names if n in read or n in telling]
@@ -338,7 +355,8 @@ class Learning:
     @property
     def _affordable_rows(self) -> int:
         """How many rows a sample may have, if they are as long as their files say."""
-        rows, size = self.rows, self.statistics.bytes
+        rows = self.rows
+        size = self.statistics.bytes if rows else None
         if not rows or size is None:
             return MOST_SAMPLE_ROWS
         return max(LEAST_LOOKED_AT, int(SAMPLE_BYTES / max(1.0, PACKED * size / rows)))

@@ -11,17 +11,22 @@ import pyarrow as pa
 from querymesh.arrays import Floats
 from querymesh.cost.catalyst_cost import CostTable, estimate_us, is_text
 from querymesh.optimize.placement.costs import Costs
-from querymesh.query.model import BoundQuery, Filter
+from querymesh.query.expr import user_calls_of
+from querymesh.query.model import BoundQuery, Filter, Lookup, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.filter_job import FilterJob, is_opaque
-from querymesh.spark.filters.staged import read_by
+from querymesh.spark.filters.staged import exprs_of, read_by
 from querymesh.spark.filters.written import needs_python
 from querymesh.spark.sampling.catalyst_costs import timed_us
-from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes
+from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes, ratio_to_prices
+from querymesh.spark.sampling.machine_prices import measured_against
 from querymesh.stats.profile import Profile
 
 PYTHON_US = (1.0, 50.0)
 """What one call of a Python function may cost, before anybody has called it."""
+
+LOOKUP_US, ARROW_US = (0.05, 2.0), (0.01, 0.5)
+"""The same of a look-up, and of a condition on Arrow that Catalyst was not asked about."""
 
 TIMED_DOUBT, TABLE_DOUBT = 1.3, 2.0
 """By which factors Catalyst's costs may be too high, if they were timed in the driver, and if only
@@ -82,15 +87,21 @@ class OperatorCosts:
 
         `text_bytes` are how long texts may be on average, if not as it seems.
         """
-        least = most = 0.0
-        for operator in self.job.bound.operators:
-            if needs_python(operator):
-                low, high = PYTHON_US
-            else:
-                tree = self.job.trees[operator.index]
-                low, high = self._estimated_range_us(tree, text_bytes or self.text_bytes)
-            least, most = least + low, most + high
-        return least, most
+        ranges = [self._range_us(op, text_bytes) for op in self.job.bound.operators]
+        return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+
+    def beside_functions_us(self) -> float:
+        """What a row costs at the most, users' functions left out."""
+        others = [op for op in self.job.bound.operators if not _calls_users(op)]
+        return sum(self._range_us(operator, None)[1] for operator in others)
+
+    def _range_us(self, operator: Operator, text_bytes: float | None) -> tuple[float, float]:
+        if _calls_users(operator):
+            return PYTHON_US
+        if operator.index in self.job.trees:
+            tree = self.job.trees[operator.index]
+            return self._estimated_range_us(tree, text_bytes or self.text_bytes)
+        return LOOKUP_US if isinstance(operator, Lookup) else ARROW_US
 
     def _estimated_range_us(self, tree: Node, text_bytes: float) -> tuple[float, float]:
         """What a condition costs in Catalyst, on short texts and on the longest there may be."""
@@ -106,7 +117,7 @@ class OperatorCosts:
         """What each operator costs in Catalyst: timed there where the budget allows, else by the
         table."""
         every = self.job.bound.operators
-        operators = [op for op in every if isinstance(op, Filter) and not needs_python(op)]
+        operators = [op for op in every if isinstance(op, Filter) and op.index in self.job.trees]
         found: Floats = np.full(len(every), np.inf)
         if not operators:
             return CatalystTimes(found, 1.0)
@@ -122,6 +133,9 @@ class OperatorCosts:
             timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
             if timed is not None:
                 believed = believed_us(timed, prices)
+                ratio = ratio_to_prices(timed, prices)
+                if ratio is not None:
+                    measured_against(self.job.source.sparkSession, self.table, ratio)
                 found[at] = np.where(np.isnan(believed), found[at], believed)
                 return CatalystTimes(found, TIMED_DOUBT)
         return CatalystTimes(found, TABLE_DOUBT, sure)
@@ -147,3 +161,7 @@ class OperatorCosts:
             return CROSSING_US + sent_us + COLUMN_US * width
 
         return Costs(native.us, drop_us, pass_us, transport_us, catalyst_doubt=native.doubt)
+
+
+def _calls_users(operator: Operator) -> bool:
+    return any(user_calls_of(expr) for expr in exprs_of(operator))

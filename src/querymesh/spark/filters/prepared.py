@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.learned_line import tell_learned
@@ -10,14 +14,17 @@ from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
 from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.filters.filter_job import FilterJob
+from querymesh.spark.filters.fixed_engine import FixedEngineLearning
 from querymesh.spark.filters.learning import Learning
 from querymesh.spark.filters.written import written_in_stages
+from querymesh.spark.inputs import Data
+from querymesh.spark.sampling.machine_prices import price_level
 
 KEPT = 64
 """Decisions that a session remembers."""
 
 
-class StagedTrainer:
+class PreparedTrainer:
     """Learns how one filter should run; `preparation` is what came of it."""
 
     def __init__(self, job: FilterJob) -> None:
@@ -35,26 +42,39 @@ class StagedTrainer:
         return {bound.source.alias: self.preparation.mesh}, {}
 
 
-_decided: WorkerCache[tuple[object, ...], Preparation] = WorkerCache(KEPT)
+OTHER_PRICES, OTHER_PRICES_LEARNED = 1.2, 2.0
+"""By which factor prices must have been corrected since for what was decided to be decided anew: by
+prices alone, which costs nothing, and from a sample."""
+
+_decided: WorkerCache[tuple[object, ...], tuple[Preparation, float]] = WorkerCache(KEPT)
 
 
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
     key = _identity(job, training, one_route)
-    known = _decided.get(key)
-    if known is not None:
-        _decided.put(key, known)
-        return replace(known, remembered=True)
-    found = Learning(job, training, one_route).learn()
-    _decided.put(key, found)
-    if found.decision is not None:
-        tell_learned(found.sample_rows, found.seconds, found.decision.why, found.calls)
+    kept = _decided.get(key)
+    if kept is not None and _still_holds(*kept, price_level(job.source.sparkSession)):
+        _decided.put(key, kept)
+        return replace(kept[0], remembered=True)
+    kind = Learning if job.engine == "auto" else FixedEngineLearning
+    found = kind(job, training, one_route).learn()
+    _decided.put(key, (found, price_level(job.source.sparkSession)))
+    if found.learned:
+        why = found.mesh.why if found.decision is None else found.decision.why
+        tell_learned(found.sample_rows, found.seconds, why, found.calls)
     return found
 
 
 def keep(job: FilterJob, training: Training, found: Preparation, *, one_route: bool) -> None:
     """Remember for this session what was decided: who asks the same again need not learn it."""
-    _decided.put(_identity(job, training, one_route), found)
+    level = price_level(job.source.sparkSession)
+    _decided.put(_identity(job, training, one_route), (found, level))
+
+
+def _still_holds(found: Preparation, level: float, now: float) -> bool:
+    """Whether prices are about what they were when it was decided."""
+    most = OTHER_PRICES_LEARNED if found.learned else OTHER_PRICES
+    return max(level / now, now / level) < most
 
 
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
@@ -65,8 +85,30 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
         for name, each in job.bound.query.functions.items()
     )
     plan = job.source.semanticHash()
-    sampled = id(job.sample) if job.sample is not None else None
+    tables = tuple((alias, _same(each)) for alias, each in job.data.items())
     return (
-        id(job.source.sparkSession), plan, job.bound.query.sql, functions, sampled, one_route,
-        repr(training), job.on_error,
+        id(job.source.sparkSession), plan, job.bound.query.sql, functions, _same(job.sample),
+        tables, job.engine, job.named, one_route, repr(training), job.on_error,
     )  # fmt: skip
+
+
+def _same(given: Data | None) -> object:
+    """What tells a table from others: its plan, or that it is the very same object."""
+    if isinstance(given, DataFrame):
+        return given.semanticHash()
+    return None if given is None else _TheSame(given)
+
+
+class _TheSame:
+    """An Arrow table as part of a key: equal to itself alone, and to nothing once it is gone."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = weakref.ref(table)
+        self._number = id(table)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        table = self._table()
+        return isinstance(other, _TheSame) and table is not None and other._table() is table

@@ -62,11 +62,13 @@ def left_to_spark(
     trees = dict(zip(native, _trees(source, bound, columns, [*native.values()]), strict=True))
     below: set[int] = set()
     above: set[int] = set()
+    first = _before_functions(bound, trees) if settle else frozenset()
     for operator in bound.operators:
         if operator.index not in trees:
             continue
         opaque = settle and bool(opaque_parts_of(_expr(operator)))
-        if (is_cheap(trees[operator.index]) or opaque) and operator.after <= below:
+        early = opaque or operator.index in first or is_cheap(trees[operator.index])
+        if early and operator.after <= below:
             below.add(operator.index)
         elif opaque:
             above.add(operator.index)
@@ -79,6 +81,15 @@ def left_to_spark(
         tuple(operator.name for operator in bound.operators if operator.index in gone),
         {new: trees[old] for new, old in enumerate(kept, start=1) if old in trees},
     )
+
+
+def _before_functions(bound: BoundQuery, trees: Collection[int]) -> frozenset[int]:
+    """The conditions that must be settled below, since one that only Catalyst can evaluate is among
+    them and a function is declared to come after it: with it, all that it comes after."""
+    functions = [op for op in bound.operators if op.index not in trees]
+    awaited = frozenset(index for op in functions for index in op.after if index in trees)
+    opaque = [op for op in bound.operators if op.index in awaited and opaque_parts_of(_expr(op))]
+    return frozenset(index for op in opaque for index in {op.index, *op.after} if index in trees)
 
 
 _known: WorkerCache[tuple[object, ...], list[Node]] = WorkerCache(KEPT)

@@ -25,6 +25,9 @@ FAR_ABOVE = 3.0
 """Prices that are fairly sure are wrong by less than this; a longer time was the compiler's."""
 
 FAIRLY_SURE = 0.6
+TELLING_US = 0.1
+"""What is cheaper than this is too near to what can be told apart for its time to judge prices."""
+
 LEAST_PRICE_US = 0.02
 """Below this all is cheap, and times and prices say no more than that."""
 
@@ -72,6 +75,17 @@ def believed_us(timed: Floats, prices: Sequence[Estimate]) -> Floats:
     us = np.array([max(price.us, LEAST_PRICE_US) for price in prices])
     sure = np.array([price.how_sure >= FAIRLY_SURE for price in prices])
     return np.where(sure & (timed > FAR_ABOVE * us), us, timed)
+
+
+def ratio_to_prices(timed: Floats, prices: Sequence[Estimate]) -> float | None:
+    """How many times their prices conditions took, in the median of those whose price is fairly
+    sure and that are dear enough to be told from nothing; None where there are none."""
+    ratios = [
+        us / price.us
+        for us, price in zip(timed, prices, strict=True)
+        if np.isfinite(us) and price.how_sure >= FAIRLY_SURE and min(us, price.us) >= TELLING_US
+    ]
+    return float(np.median(ratios)) if ratios else None
 
 
 def mean_bytes(sample: pa.Table) -> dict[str, float]:

@@ -4,6 +4,16 @@ That factor is measured once, in about a tenth of a second, and remembered in a 
 Java and processor: in `QUERYMESH_CACHE`, else in `querymesh` in the user's cache folder. A file
 that is damaged is measured again; a folder that cannot be written to costs that tenth of a second
 once a process.
+
+What is measured later corrects it (`measured_against`): conditions that are timed, and tasks that
+took less than their conditions should (`price_loop.py`). One of them tells of one kind of
+condition, or of a busy moment; only where three in a row say the same is it the machine, and of
+these the one that says least counts::
+
+    time / price      below 1/2                 1/2 to 2        above 2
+    factor            · (2 · ratio) ** 1/2      stays           · (ratio / 2) ** 1/2
+
+by half as much at the most. In between, prices are as wrong as single kinds of conditions are.
 """
 
 from __future__ import annotations
@@ -14,6 +24,9 @@ import json
 import math
 import os
 import platform
+import threading
+from collections import deque
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -38,6 +51,14 @@ shipped prices come from. Such a loop is fast after a few rounds even in a sessi
 begun, where conditions on rows take up to fifty times as long as later."""
 
 ROUNDS, BUDGET_S = 40, 0.3
+
+USUAL, AGREEING, DAMPING, LONGEST_STEP = 2.0, 3, 0.5, 1.5
+"""By this factor the price of one condition may be wrong where those of a machine are right; so
+many times in a row must say that prices are wrong; the power of what is beyond that which is
+believed at once; and by which factor one measurement may change prices at the most."""
+
+TOLD_FROM = 1.05
+"""A correction smaller than this is not written down."""
 
 
 def cost_table(session: SparkSession) -> CostTable:
@@ -91,21 +112,68 @@ def measured_slower(session: SparkSession) -> float:
     return slower if 1 / SLOWEST < slower < SLOWEST else 1.0
 
 
+def measured_against(session: SparkSession, used: CostTable, ratio: float) -> None:
+    """Take in that conditions took `ratio` times what they cost by the table that was used."""
+    if not 1 / SLOWEST < ratio < SLOWEST:
+        return
+    machine, folder = _machine(session), str(cache_folder())
+    _slower_once(session, machine, folder)
+    known = _slower_in(folder, machine)
+    with known.lock:
+        changed = known.correct(used.slower * ratio)
+    if changed:
+        remember_slower(Path(folder), machine, known.factors[0])
+
+
+def price_level(session: SparkSession) -> float:
+    """How high prices are on this machine, by what is known now; 1 before anything is."""
+    known = _slower_in(str(cache_folder()), _machine(session))
+    return known.factors[0] if known.factors else 1.0
+
+
+@dataclass
+class _Known:
+    """What this process knows of a machine: no factor yet, or one; those that were measured since
+    and are all higher, or all lower; and the factor that was written down last."""
+
+    factors: list[float] = field(default_factory=list)
+    measured: deque[float] = field(default_factory=lambda: deque(maxlen=AGREEING))
+    told: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def correct(self, measured: float) -> bool:
+        """Move the factor towards one that was measured; whether that is to be written down."""
+        (factor,) = self.factors
+        if any((each > factor) != (measured > factor) for each in self.measured):
+            self.measured.clear()
+        self.measured.append(measured)
+        if len(self.measured) < AGREEING:
+            return False
+        ratio = (min if measured > factor else max)(self.measured) / factor
+        beyond = max(ratio / USUAL, 1.0) if ratio > 1 else min(ratio * USUAL, 1.0)
+        step = min(max(beyond**DAMPING, 1 / LONGEST_STEP), LONGEST_STEP)
+        self.factors[0] = min(max(factor * step, 1 / SLOWEST), SLOWEST)
+        self.told = self.told or factor
+        if abs(math.log(self.factors[0] / self.told)) < math.log(TOLD_FROM):
+            return False
+        self.told = self.factors[0]
+        return True
+
+
 @cache
-def _slower_in(folder: str, machine: str) -> list[float]:
-    """What this process knows already of a machine: nothing, or one factor."""
-    return []
+def _slower_in(folder: str, machine: str) -> _Known:
+    return _Known()
 
 
 def _slower_once(session: SparkSession, machine: str, folder: str) -> float:
     known = _slower_in(folder, machine)
-    if not known:
+    if not known.factors:
         slower = remembered_slower(Path(folder), machine)
         if slower is None:
             slower = measured_slower(session)
             remember_slower(Path(folder), machine, slower)
-        known.append(slower)
-    return known[0]
+        known.factors.append(slower)
+    return known.factors[0]
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.train import train_mesh
 from querymesh.query.model import BoundQuery
 from querymesh.query.predicate.predicate import Predicate
-from querymesh.spark.filters.native_cost import native_costs_us
+from querymesh.spark.filters.filter_train import native_costs_us
 from querymesh.stats.profile import Profile, Route, route_text
 from querymesh_lab.bench import fingerprint
 from querymesh_lab.bench.case import Bench
