@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -225,7 +226,7 @@ class AnalysedExpression:
     sql: str
     deterministic: bool
 
-    @property
+    @cached_property
     def type(self) -> DataType:
         """The type of its value."""
         return _parse_datatype_json_string(str(self.expression.dataType().json()))

@@ -51,6 +51,9 @@ _TOTAL = CHEAP | {
     "Year", "Quarter", "Month", "DayOfMonth", "DayOfWeek", "WeekDay", "DayOfYear", "WeekOfYear",
     "Hour", "Minute", "Second", "DateDiff", "DateAdd", "DateSub", "LastDay", "TruncDate",
     "TruncTimestamp", "UnixDate",
+    # bits
+    "ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+    "BitwiseNot", "BitwiseCount",
     # floating point
     "Sqrt", "Cbrt", "Exp", "Expm1", "Log", "Log10", "Log2", "Log1p", "Sin", "Cos", "Tan", "Asin",
     "Acos", "Atan", "Atan2", "Signum", "Rint", "Pow", "Hypot",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,19 +13,34 @@ from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
+from querymesh.spark.filters.pushed import LeftToSpark, trees_of
 
 
 @dataclass(frozen=True)
 class FilterJob:
-    """The source with what is left to Spark below, the operators that remain, how Catalyst reads
-    them (`columns`, and `trees` by index), and what was given to learn from."""
+    """The whole source, what is `left` to Spark of the conditions and what remains, how Catalyst
+    evaluates them, and what was given to learn from."""
 
-    source: DataFrame
-    bound: BoundQuery
+    whole: DataFrame
+    left: LeftToSpark
     columns: CatalystColumns
-    trees: Mapping[int, Node]
     sample: DataFrame | pa.Table | None
     on_error: str
+
+    @property
+    def bound(self) -> BoundQuery:
+        """The query with the operators that remain."""
+        return self.left.bound
+
+    @cached_property
+    def source(self) -> DataFrame:
+        """The source with what is left to Spark below."""
+        return self.left.filtered(self.whole, self.columns)
+
+    @cached_property
+    def trees(self) -> Mapping[int, Node]:
+        """How Catalyst reads the operators that it can evaluate, by index."""
+        return trees_of(self.whole, self.bound, self.columns)
 
 
 def answered_by_spark(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery:

@@ -23,7 +23,7 @@ from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.filter_train import FilterTrainer
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
 from querymesh.spark.filters.prepared import StagedTrainer
-from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
+from querymesh.spark.filters.pushed import left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
     must_travel_whole,
@@ -57,32 +57,36 @@ def run_filter(
     given = _given(bound, mesh, options)
     if isinstance(options.sample, pa.Table):
         conform(options.sample, bound.schemas[bound.source.alias])
-    suited = engine_for(options.engine, bound, options.policy, whole.isStreaming)
-    settle = whole.isStreaming or not options.policy.can_be_written or options.engine == "fabric"
-    left = left_to_spark(whole, bound, columns, settle=settle)
+    streaming = whole.isStreaming
+    suited = engine_for(options.engine, bound, options.policy, streaming)
+    settle = streaming or not options.policy.can_be_written or options.engine == "fabric"
+    left = left_to_spark(bound, columns, settle=settle)
     if given and not _fits(given, left.bound):
         left = replace(left, bound=bound)
     given = {alias: check_fits(each, left.bound) for alias, each in given.items()}
-    source, bound = left.filtered(whole), left.bound
+    bound = left.bound
     alias, session = bound.source.alias, whole.sparkSession
-    staged = not settle and options.engine == "auto" and not must_travel_whole(bound)
-    learning = StagedTrainer(
-        FilterJob(source, bound, columns, left.trees, options.sample, options.on_error)
-    )
-    training = FilterTrainer(
-        bound, {**data, alias: source}, options.sample, options.on_error, suited, columns
-    )
+    filtering = FilterJob(whole, left, columns, options.sample, options.on_error)
+    staged = not settle and options.engine == "auto"
+    trainer: StagedTrainer | FilterTrainer
+    if staged and (not bound.operators or not must_travel_whole(bound)):
+        trainer = StagedTrainer(filtering)
+    else:
+        trainer = FilterTrainer(
+            bound, {**data, alias: filtering.source}, options.sample, options.on_error, suited,
+            columns,
+        )  # fmt: skip
     job = Job(
         name=uuid4().hex,
         views={alias: bound},
         join=None,
-        streaming=source.isStreaming,
-        trainer=learning if staged else training,
+        streaming=streaming,
+        trainer=trainer,
         given=given,
         sampled=options.sample is not None,
         checkpoint=options.checkpoint,
         one_machine=on_one_machine(session),
-        tasks=parallelism(session),
+        tasks=parallelism(session) if streaming else 1,
         on_error=options.on_error,
     )
     beginning = options.policy.begin(job)
@@ -93,25 +97,21 @@ def run_filter(
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
-    run.preparation = learning.preparation
+    if isinstance(trainer, StagedTrainer):
+        run.preparation = trainer.preparation
     if engine == "native":
-        out = run_native(source, bound, mesh, columns)
+        out = run_native(whole, bound, mesh, columns, left.below)
     else:
-        out = _on_fabric(source, data, job, beginning, run, left, columns)
+        out = _on_fabric(filtering, data, job, beginning, run)
     remember(out, run)
     return out
 
 
 def _on_fabric(
-    source: DataFrame,
-    data: Mapping[str, Data],
-    job: Job,
-    beginning: Beginning,
-    run: Run,
-    left: LeftToSpark,
-    columns: CatalystColumns,
+    filtering: FilterJob, data: Mapping[str, Data], job: Job, beginning: Beginning, run: Run
 ) -> DataFrame:
     """The query on Arrow tasks."""
+    source, columns = filtering.source, filtering.columns
     check_workers(source.sparkSession)
     view = run.view
     following = beginning.follow(run)
@@ -121,7 +121,8 @@ def _on_fabric(
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
         sent = columns_to_send(view.bound, view.mesh, columns, extra=extra)
-        return staged_filter(source, task, sent, view.mesh, columns, left.above)
+        above = [columns.of(expr) for expr in filtering.left.above]
+        return staged_filter(source, task, sent, view.mesh, columns, above)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return at_the_edge(task.run(batches, task_place()))

@@ -53,8 +53,9 @@ from querymesh.spark.filters.staged import tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
+from querymesh.spark.sampling.glance import glance_at
 from querymesh.spark.sampling.machine_prices import cost_table
-from querymesh.spark.sampling.plan_statistics import plan_statistics
+from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
@@ -87,6 +88,10 @@ LOOKED_AT, LEAST_LOOKED_AT = 2, 100
 """So many times the rows that are profiled first are looked at, and rows that a quick look must
 have found to be believed."""
 
+TOO_SMALL = (
+    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
+)
+
 SAMPLED_COLUMNS, SAMPLE_BYTES = 32, 128 << 20
 """Columns that nothing reads and that are sampled all the same, since kinds may differ by them, and
 about how large a sample may be."""
@@ -111,12 +116,40 @@ class Learning:
         self.one_route = one_route
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
-        self.statistics = plan_statistics(job.source)
         self.asked = answered_by_spark(job.bound, job.columns)
-        self.tasks = parallelism(job.source.sparkSession)
         self.kept = 1.0
         self.lengths: Mapping[str, float] = {}
         self.evidence: Evidence | None = None
+
+    @cached_property
+    def statistics(self) -> PlanStatistics:
+        """What Spark knows of the plan."""
+        return plan_statistics(self.job.source)
+
+    @cached_property
+    def tasks(self) -> int:
+        """How many tasks run at once."""
+        return parallelism(self.job.whole.sparkSession)
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether learning cannot pay, by a glance at the sources: most jobs that last a tenth of a
+        second are known by it, and Spark need not plan them twice."""
+        if self.insist:
+            return False
+        seen = glance_at(self.job.whole)
+        if seen is None:
+            return False
+        if self._pays_s(seen.rows, LONG_TEXT) < LOOK_BUDGET_S:
+            return True
+        # What Catalyst computes is in no file: there is no look into them.
+        by_files = _text_bytes(seen.bytes, seen.rows)
+        return bool(self._opaque_parts()) and self._pays_s(seen.rows, by_files) < LEAST_BUDGET_S
+
+    def _pays_s(self, rows: float, text_bytes: float) -> float:
+        """What learning may take for so many rows, with texts of so many bytes."""
+        costs = OperatorCosts(self.job, self.asked, self._table, text_bytes)
+        return worth_learning(costs.plain_range_us(), rows, self.tasks)
 
     @cached_property
     def rows(self) -> float | None:
@@ -161,19 +194,16 @@ class Learning:
     def learn(self) -> Preparation:
         """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
-            return self._as_written(
-                "the job is too small, or its conditions too cheap, for learning to pay: it runs "
-                "as written"
-            )
+            return self.as_written(TOO_SMALL)
         taken = self._take(SPARE * self.training.sample_rows)
         if isinstance(taken, NoSample):
-            return self._as_written(f"{taken.reason}: it runs as written")
+            return self.as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
-            return self._as_written("the sample is empty: it runs as written")
+            return self.as_written("the sample is empty: it runs as written")
         if not self.insist and not called_by_users(self.asked):
             plain_us = self._glimpse_us(taken)
             if self._affordable_s((0.0, plain_us)) < FURTHER_S:
-                return self._as_written(
+                return self.as_written(
                     f"as written a row takes about {plain_us:.2g} µs, and learning more would cost "
                     "more than it is sure to save: it runs as written"
                 )
@@ -205,14 +235,14 @@ class Learning:
         profile = profile_within(bound, first, {}, on_error, budget_s)
         row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
-            return self._as_written(
+            return self.as_written(
                 f"all conditions together take about {row_us:.2g} µs a row, too little for "
                 "learning to pay: it runs as written",
                 profile,
             )
         native = self.costs.in_catalyst(taken, budget_s(self._called_us(profile) / 1e6))
         if not self.insist and not native.sure:
-            return self._as_written(
+            return self.as_written(
                 "what a condition costs in Catalyst can only be guessed, and to time it would cost "
                 "more than it is sure to save: it runs as written",
                 profile,
@@ -248,7 +278,7 @@ class Learning:
             mesh = written_in_stages(self.job.bound, decision.why)
         return Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
 
-    def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
+    def as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
         mesh = written_in_stages(self.job.bound, why)
         if profile is None:
@@ -270,15 +300,12 @@ class Learning:
 
     @cached_property
     def _table(self) -> CostTable:
-        return cost_table(self.job.source.sparkSession)
+        return cost_table(self.job.whole.sparkSession)
 
     @cached_property
     def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
-        rows = self.rows
-        if rows is None or self.statistics.bytes is None or rows < 1:
-            return LONG_TEXT
-        return min(LONG_TEXT, max(SHORT_TEXT, PACKED * self.statistics.bytes / rows))
+        return _text_bytes(self.statistics.bytes, self.rows)
 
     def _budget_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
@@ -300,7 +327,7 @@ class Learning:
         if isinstance(job.sample, pa.Table):
             if not wanted:
                 return job.sample.select(schema.names).slice(0, rows)
-            frame = job.source.sparkSession.createDataFrame(job.sample)
+            frame = job.whole.sparkSession.createDataFrame(job.sample)
         else:
             frame = job.source if job.sample is None else job.sample
         if frame is not job.source:
@@ -366,3 +393,10 @@ class Learning:
             self.job.bound.query, profile, costs, overheads, job, self.training,
             one_route=self.one_route,
         )  # fmt: skip
+
+
+def _text_bytes(size: float | None, rows: float | None) -> float:
+    """How long texts may be on average, of so many rows in files of this size."""
+    if rows is None or size is None or rows < 1:
+        return LONG_TEXT
+    return min(LONG_TEXT, max(SHORT_TEXT, PACKED * size / rows))

@@ -119,7 +119,7 @@ class OperatorCosts:
         sure = all(price.how_sure >= 0.5 for price in prices)
         if budget_s >= TIMING_S:
             conditions = [self.job.columns.of(operator.expr) for operator in operators]
-            timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
+            timed = timed_us(self.job.whole.sparkSession, few, conditions, TIMING_S)
             if timed is not None:
                 believed = believed_us(timed, prices)
                 found[at] = np.where(np.isnan(believed), found[at], believed)

@@ -10,7 +10,7 @@ from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
 from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.filters.filter_job import FilterJob
-from querymesh.spark.filters.learning import Learning
+from querymesh.spark.filters.learning import TOO_SMALL, Learning
 from querymesh.spark.filters.written import written_in_stages
 
 KEPT = 64
@@ -40,12 +40,15 @@ _decided: WorkerCache[tuple[object, ...], Preparation] = WorkerCache(KEPT)
 
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
+    learning = Learning(job, training, one_route)
+    if learning.is_small:
+        return learning.as_written(TOO_SMALL)
     key = _identity(job, training, one_route)
     known = _decided.get(key)
     if known is not None:
         _decided.put(key, known)
         return replace(known, remembered=True)
-    found = Learning(job, training, one_route).learn()
+    found = learning.learn()
     _decided.put(key, found)
     if found.decision is not None:
         tell_learned(found.sample_rows, found.seconds, found.decision.why, found.calls)
@@ -67,6 +70,6 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     plan = job.source.semanticHash()
     sampled = id(job.sample) if job.sample is not None else None
     return (
-        id(job.source.sparkSession), plan, job.bound.query.sql, functions, sampled, one_route,
+        id(job.whole.sparkSession), plan, job.bound.query.sql, functions, sampled, one_route,
         repr(training), job.on_error,
     )  # fmt: skip
