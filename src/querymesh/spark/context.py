@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+from py4j.java_gateway import JavaClass
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import IllegalArgumentException
@@ -162,6 +163,11 @@ def java(session: SparkSession) -> Any:
     return jvm
 
 
+def java_class(session: SparkSession, name: str) -> Any:
+    """A class of the JVM's by its full name. To look for it package by package is a call each."""
+    return JavaClass(name, java(session)._gateway_client)
+
+
 def java_session(session: SparkSession) -> Any:
     """The session as the JVM has it."""
     return session._jsparkSession
@@ -213,22 +219,36 @@ def streaming_leaves(frame: DataFrame) -> list[Any]:
     return [leaf for leaf in found if leaf.isStreaming()]
 
 
+_TYPED = frozenset({"AttributeReference", "Literal", "PythonUDF", "Cast"})
+"""Nodes that have the type of their value written in them."""
+
+
 @dataclass(frozen=True)
 class AnalysedExpression:
     """An expression that Catalyst resolved against a DataFrame.
 
     `tree` is all of it as data; `expression` is the JVM's own, to be taken apart or put into
-    another plan; `sql` is text that Spark reads back, but for lambdas.
+    another plan. The JVM is asked for all else when that is first wanted.
     """
 
     expression: Any
     tree: Node
-    sql: str
-    deterministic: bool
+
+    @cached_property
+    def sql(self) -> str:
+        """Text that Spark reads back, but for lambdas."""
+        return str(self.expression.sql())
+
+    @cached_property
+    def deterministic(self) -> bool:
+        """Whether it has one value for a row, whenever it is evaluated."""
+        return bool(self.expression.deterministic())
 
     @cached_property
     def type(self) -> DataType:
         """The type of its value."""
+        if self.tree.kind in _TYPED:
+            return _parse_datatype_json_string(json.dumps(self.tree.fields["dataType"]))
         return _parse_datatype_json_string(str(self.expression.dataType().json()))
 
     def part(self, way: Sequence[int]) -> AnalysedExpression:
@@ -236,15 +256,12 @@ class AnalysedExpression:
         expression, tree = self.expression, self.tree
         for number in way:
             expression, tree = expression.children().apply(number), tree.children[number]
-        return AnalysedExpression(
-            expression, tree, str(expression.sql()), bool(expression.deterministic())
-        )
+        return AnalysedExpression(expression, tree) if way else self
 
 
 def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpression]:
     """Columns as Catalyst resolves them on a DataFrame; Spark's own error if it cannot."""
-    named = [column.alias(f"c{number}") for number, column in enumerate(columns)]
-    plan = frame.select(*named)._jdf.queryExecution().analyzed()
+    plan = frame.select(*map(_named, columns))._jdf.queryExecution().analyzed()
     found = []
     for number in range(len(columns)):
         # Aggregates, window functions and explode() are taken out of the list, into other plans.
@@ -255,15 +272,16 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
                 "no value for a single row: use them on the DataFrame that comes out"
             )
         expression = made.child()
-        found.append(
-            AnalysedExpression(
-                expression,
-                node_from_json(str(expression.toJSON())),
-                str(expression.sql()),
-                bool(expression.deterministic()),
-            )
-        )
+        found.append(AnalysedExpression(expression, node_from_json(str(expression.toJSON()))))
     return found
+
+
+def _named(column: Column) -> Column:
+    """The Column under a name, which nobody reads. PySpark's own `alias` also notes where it was
+    called, in eight calls to the JVM."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(cast(Any, column)._jc.alias("c"))
 
 
 def fields_analysed(frame: DataFrame, struct: Column) -> list[Node]:
@@ -318,13 +336,17 @@ def column_of(session: SparkSession, expression: Any) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
     return ClassicColumn(
-        java(session).org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+        java_class(session, "org.apache.spark.sql.classic.ExpressionUtils").column(expression)
     )
 
 
 def has_python_filter(frame: DataFrame) -> bool:
     """Whether the DataFrame's plan holds a filter of ours that runs in Python."""
-    conditions = frame._jdf.queryExecution().analyzed().toString()
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    if not plan.containsPattern(patterns.PYTHON_UDF()):
+        return False
+    conditions = plan.toString()  # which takes long where there are many columns
     return any(
         "Filter" in line and "#" in line and "querymesh(" in line
         for line in str(conditions).splitlines()
@@ -372,30 +394,24 @@ class PythonUdf:
 
     command: bytes
     broadcasts: CarriedBroadcasts
-    returns: str
-    arguments: tuple[str, ...]
 
 
 def python_udf(expression: Any) -> PythonUdf:
-    """The function behind a PythonUDF of the JVM's; types are Spark's JSON."""
+    """The function behind a PythonUDF of the JVM's."""
     function = expression.func()
     sent = function.broadcastVars()
     broadcasts = [sent.get(number) for number in range(sent.size())]
-    children = expression.children()
-    arguments = [children.apply(number) for number in range(children.size())]
     return PythonUdf(
         bytes(function.command().unsafeArray()),
         CarriedBroadcasts([_MetBroadcast(int(each.id()), each) for each in broadcasts]),
-        str(expression.dataType().json()),
-        tuple(str(argument.dataType().json()) for argument in arguments),
     )
 
 
 def python_worker_settings(session: SparkSession) -> dict[str, str]:
     """The settings that Spark gives its Python workers: the time zone, how values are converted."""
-    jvm = java(session)
-    runner = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner
+    runner = java_class(session, "org.apache.spark.sql.execution.python.ArrowPythonRunner")
     found = runner.getPythonRunnerConfMap(session._jsparkSession.sessionState().conf())
-    listed = jvm.scala.jdk.javaapi.CollectionConverters.asJava(found)
-    text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(listed)  # one call
+    listed = java_class(session, "scala.jdk.javaapi.CollectionConverters").asJava(found)
+    writer = java_class(session, "com.fasterxml.jackson.databind.ObjectMapper")()
+    text = writer.writeValueAsString(listed)  # one call
     return {str(name): str(value) for name, value in json.loads(text).items()}

@@ -111,23 +111,22 @@ def _on_fabric(
     filtering: FilterJob, data: Mapping[str, Data], job: Job, beginning: Beginning, run: Run
 ) -> DataFrame:
     """The query on Arrow tasks."""
-    source, columns = filtering.source, filtering.columns
-    check_workers(source.sparkSession)
+    session = filtering.whole.sparkSession
+    check_workers(session)
     view = run.view
     following = beginning.follow(run)
-    reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
-    tables = SentTables(source.sparkSession, static_tables(view.bound, data))
+    reports = reports_to(session, job.name, run, keep=job.streaming)
+    tables = SentTables(session, static_tables(view.bound, data))
     task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
-        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra)
-        above = [columns.of(expr) for expr in filtering.left.above]
-        return staged_filter(source, task, sent, view.mesh, columns, above)
+        sent = columns_to_send(view.bound, view.mesh, filtering.columns, extra=extra)
+        return staged_filter(filtering, task, sent, view.mesh)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return at_the_edge(task.run(batches, task_place()))
 
-    return source.mapInArrow(results, output_struct(view.bound, data))
+    return filtering.source.mapInArrow(results, output_struct(view.bound, data))
 
 
 def _fits(given: Mapping[str, Mesh], bound: BoundQuery) -> bool:

@@ -87,7 +87,7 @@ class CatalystColumns:
 
     def named(self, name: str) -> Column:
         """A column of the source, or one that Catalyst computes for the tasks, under its name."""
-        return as_column(self.opaque[name]) if name in self.opaque else F.col(quoted_name(name))
+        return as_column(self.opaque.get(name, quoted_name(name)))
 
     def _texts(self, exprs: Sequence[Expr]) -> list[str] | None:
         """The expressions as SQL, if all of them have one: one text is one call to the JVM, and a
@@ -125,7 +125,7 @@ def run_native(
     """
     routes = mesh.leaf_routes if bound.operators else ((),)
     if len(set(routes)) == 1:
-        every = [*below, *(_conditions_of(bound)[index] for index in routes[0])]
+        every = [*below, *(conditions_of(bound)[index] for index in routes[0])]
         return project(source.filter(columns.filter_by(every)) if every else source, bound)
     kept = source.filter(columns.filter_by(below)) if below else source
     return project(kept.filter(mesh_condition(bound, mesh.tree, routes, columns)), bound)
@@ -149,7 +149,7 @@ def mesh_condition(
     `routes` are by leaf, left to right. Where all leaves have one route there is nothing to tell
     apart: it is what the user would have written, in that order.
     """
-    exprs = _conditions_of(bound)
+    exprs = conditions_of(bound)
     if len(set(routes)) == 1:
         return columns.all_of([exprs[index] for index in routes[0]])
     conditions = {index: columns.of(expr) for index, expr in exprs.items()}
@@ -165,7 +165,7 @@ def mesh_condition(
     return written(tree)
 
 
-def _conditions_of(bound: BoundQuery) -> dict[int, Expr]:
+def conditions_of(bound: BoundQuery) -> dict[int, Expr]:
     """What Catalyst can evaluate of a query, by operator."""
     return {
         operator.index: operator.expr
