@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -40,6 +39,7 @@ from querymesh.query.render import to_text
 from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
+from querymesh.spark.conditions.given import Condition
 from querymesh.spark.conditions.shown import shown_sql
 from querymesh.spark.conditions.spark_errors import in_our_words
 from querymesh.spark.context import (
@@ -50,15 +50,14 @@ from querymesh.spark.context import (
 )
 from querymesh.spark.schema import arrow_schema, arrow_type, has_namesakes, named_once
 
-Condition: TypeAlias = Predicate | str | Column
-"""What `where` takes."""
-
 _known: WorkerCache[tuple[str, pa.Schema], Expr | QueryMeshError] = WorkerCache(1024)
 """What our own reader made of texts on a schema: to parse one takes about a millisecond."""
 
 _analysed_texts: WorkerCache[tuple[object, ...], AnalysedExpression] = WorkerCache(256)
 """Texts that only Catalyst understands, as it read them in a session, on a schema: one condition
 each, which calls no function of the user's. Spark reads them again in every plan."""
+
+_UDF = "PythonUDF"
 
 _NOT_EXACT_WITHOUT_ANSI = {"+", "-", "*", "/", "%", "div", "negative", "abs"}
 """Out of ANSI mode whole numbers wrap around where they overflow, and ours do not."""
@@ -81,13 +80,6 @@ class ReadConditions:
     remote: Mapping[str, str] = field(default_factory=dict)
     guarded: Mapping[str, Column] = field(default_factory=dict)
     trees: Mapping[str, Node] = field(default_factory=dict)
-
-
-def check_conditions(conditions: Sequence[object]) -> None:
-    """Refuse what is no condition, before there is a DataFrame."""
-    for condition in conditions:
-        if not isinstance(condition, Predicate | str | Column):
-            raise QueryError(not_a_condition(condition))
 
 
 def read_conditions(
@@ -260,7 +252,7 @@ class ConditionReader:
         for node, way in whole.tree.conjuncts():
             part = whole.part(way)
             shown = text.strip() if text is not None and not way else shown_sql(part.sql)
-            called = self._calling(part, shown) if _outermost_udfs(node) else None
+            called = self._calling(part, shown) if node.outermost(_UDF) else None
             if called is None:
                 self._native(part, shown)
             else:
@@ -317,7 +309,7 @@ class ConditionReader:
         operator. None where Spark must call one of them, or only Catalyst knows the rest."""
         before = dict(self.functions), dict(self.columns), dict(self.remote)
         text, calls = part.sql, {}
-        for number, way in enumerate(_outermost_udfs(part.tree)):
+        for number, way in enumerate(part.tree.outermost(_UDF)):
             inner, stand_in = part.part(way), f"__querymesh_call_{number}"
             call = self._user_call(inner, part, shown)
             # Twice the same text may be two lambdas, or a call and a literal that reads like it.
@@ -379,17 +371,6 @@ class ConditionReader:
         return found
 
 
-def _outermost_udfs(tree: Node) -> list[tuple[int, ...]]:
-    """The ways to the calls of UDFs in an expression; what is within a call belongs to it."""
-    if tree.kind == "PythonUDF":
-        return [()]
-    return [
-        (number, *way)
-        for number, child in enumerate(tree.children)
-        for way in _outermost_udfs(child)
-    ]
-
-
 def _check_condition(whole: AnalysedExpression) -> None:
     """Refuse what has no one answer for a row, or is no condition."""
     shown = shown_sql(whole.sql)
@@ -410,18 +391,4 @@ def _wraps_without_ansi(read: Expr) -> bool:
         isinstance(node, ours.Cast)
         or (isinstance(node, ours.Call) and node.function in _NOT_EXACT_WITHOUT_ANSI)
         for node in walk(read)
-    )
-
-
-def not_a_condition(condition: object) -> str:
-    """What to say of something that is no condition."""
-    if hasattr(condition, "evalType") and hasattr(condition, "returnType"):
-        name = getattr(condition, "__name__", "it")
-        return f"{name} is a UDF that is applied to nothing yet: name its columns, {name}('a', 'b')"
-    if callable(condition):
-        name = getattr(condition, "__name__", type(condition).__name__)
-        return f"{name} is a plain function: decorate it with @qm.predicate(columns=[...])"
-    return (
-        "a condition is SQL text, a Column, a UDF applied to columns or a qm.predicate, not "
-        f'{type(condition).__name__}: write it as text, such as "port IN (22, 445)"'
     )

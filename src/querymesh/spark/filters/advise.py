@@ -18,7 +18,7 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
-from querymesh.spark.conditions.read import Condition, check_conditions
+from querymesh.spark.conditions.given import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.learning import Evidence, Learning

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame
 
 from querymesh.query.model import BoundQuery
 from querymesh.query.parse.query import SOURCE, Functions
-from querymesh.spark.conditions.read import Condition, read_conditions
+from querymesh.spark.conditions.given import Condition
+from querymesh.spark.conditions.read import read_conditions
 from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.schema import check_classic
 

@@ -48,7 +48,7 @@ from querymesh.query.model import Filter
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
-from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
+from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.staged import tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
@@ -74,9 +74,6 @@ UNKNOWN_ROWS = 1_000_000
 
 SPARE = 4
 """So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
-
-PACKED = 2.5
-"""By so much files are packed, about."""
 
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
@@ -143,7 +140,7 @@ class Learning:
         if self._pays_s(seen.rows, LONG_TEXT) < LOOK_BUDGET_S:
             return True
         # What Catalyst computes is in no file: there is no look into them.
-        by_files = _text_bytes(seen.bytes, seen.rows)
+        by_files = text_bytes(seen.bytes, seen.rows)
         return bool(self._opaque_parts()) and self._pays_s(seen.rows, by_files) < LEAST_BUDGET_S
 
     def _pays_s(self, rows: float, text_bytes: float) -> float:
@@ -305,7 +302,7 @@ class Learning:
     @cached_property
     def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
-        return _text_bytes(self.statistics.bytes, self.rows)
+        return text_bytes(self.statistics.bytes, self.rows)
 
     def _budget_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
@@ -393,10 +390,3 @@ class Learning:
             self.job.bound.query, profile, costs, overheads, job, self.training,
             one_route=self.one_route,
         )  # fmt: skip
-
-
-def _text_bytes(size: float | None, rows: float | None) -> float:
-    """How long texts may be on average, of so many rows in files of this size."""
-    if rows is None or size is None or rows < 1:
-        return LONG_TEXT
-    return min(LONG_TEXT, max(SHORT_TEXT, PACKED * size / rows))

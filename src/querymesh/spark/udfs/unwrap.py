@@ -20,12 +20,11 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import (
     AnalysedExpression,
-    CarriedBroadcasts,
     analysed,
-    python_udf,
     python_worker_settings,
 )
 from querymesh.spark.udfs.pickled_results import is_known_to_pickle
+from querymesh.spark.udfs.python_udf import CarriedBroadcasts, python_udf
 from querymesh.spark.udfs.spark_function import SparkFunction
 
 EVAL_TYPES = (
