@@ -48,6 +48,7 @@ from querymesh.spark.context import (
     column_of,
     python_worker_settings,
 )
+from querymesh.spark.filters.native import behind
 from querymesh.spark.schema import arrow_schema, arrow_type, has_namesakes, named_once
 
 _known: WorkerCache[tuple[str, pa.Schema], Expr | QueryMeshError] = WorkerCache(1024)
@@ -78,7 +79,7 @@ class ReadConditions:
     schema: pa.Schema
     columns: Mapping[str, Column | str] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
-    guarded: Mapping[str, Column] = field(default_factory=dict)
+    guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
     trees: Mapping[str, Node] = field(default_factory=dict)
 
 
@@ -127,7 +128,7 @@ class ConditionReader:
         self.guarded: set[int] = set()
         self.columns: dict[str, Column | str] = {}
         self.remote: dict[str, str] = {}
-        self.guarded_columns: dict[str, Column] = {}
+        self.guarded_columns: dict[str, tuple[Column | str, ...]] = {}
         self.trees: dict[str, Node] = {}
         self.guards: list[str | Column] = []
         self.schema = named_once(arrow_schema(frame))
@@ -270,16 +271,9 @@ class ConditionReader:
             opaque = self._opaque(part, shown, given)
             if may_raise(part.tree):
                 self.guarded.add(len(self.conjuncts))
-                self.guarded_columns[opaque.key] = self._behind_guards(given)
+                self.guarded_columns[opaque.key] = (*self.guards, given)
             self.conjuncts.append(opaque)
         self.guards.append(given)
-
-    def _behind_guards(self, given: Column | str) -> Column:
-        """A column that is evaluated only where all guards hold, and NULL elsewhere."""
-        column = F.expr(given) if isinstance(given, str) else given
-        for guard in reversed(self.guards):
-            column = F.when(F.expr(guard) if isinstance(guard, str) else guard, column)
-        return column
 
     def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
         """The same condition in our own words, if we have them all and mean the same."""
@@ -358,7 +352,7 @@ class ConditionReader:
         raise, where plain Spark would not have come to them."""
         opaque = self._opaque(argument, shown_sql(argument.sql))
         if may_raise(argument.tree):
-            self.columns[opaque.key] = self._behind_guards(self.columns[opaque.key])
+            self.columns[opaque.key] = behind(self.guards, self.columns[opaque.key])
         return opaque
 
     def _free_name(self, name: str) -> str:

@@ -35,20 +35,21 @@ class CatalystColumns:
     (text, where it is a whole condition), all others as SQL that never raises.
 
     `remote` has the keys of conditions by the Python function they call, which only tasks can.
-    `guarded` has those that may raise as they are evaluated out of their place, for a sample: only
-    where the conditions hold that were written before. `trees` are Catalyst's readings of opaque
-    parts, by key.
+    `guarded` has those that may raise as they are evaluated out of their place, for a sample, each
+    after the conditions that were written before: it is evaluated only where they hold. `trees`
+    are Catalyst's readings of opaque parts, by key.
     """
 
     opaque: Mapping[str, Column | str] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
-    guarded: Mapping[str, Column] = field(default_factory=dict)
+    guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
     trees: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def sampled(self) -> dict[str, Column]:
         """The opaque parts by key, as they are evaluated on all rows of a sample."""
-        return {**{key: as_column(each) for key, each in self.opaque.items()}, **self.guarded}
+        guarded = {key: behind(each[:-1], each[-1]) for key, each in self.guarded.items()}
+        return {**{key: as_column(each) for key, each in self.opaque.items()}, **guarded}
 
     def of(self, expr: Expr) -> Column:
         """An expression over the one source, as a Column."""
@@ -201,6 +202,14 @@ def _in_order(conditions: Sequence[Column]) -> Column:
 def _bracketed(text: str) -> str:
     """The text in brackets, which a comment at its end does not swallow."""
     return f"({text}\n)" if "--" in text else f"({text})"
+
+
+def behind(guards: Sequence[Column | str], given: Column | str) -> Column:
+    """A column that is evaluated only where all guards hold, and is NULL elsewhere."""
+    column = as_column(given)
+    for guard in reversed(guards):
+        column = F.when(as_column(guard), column)
+    return column
 
 
 def as_column(given: Column | str) -> Column:
