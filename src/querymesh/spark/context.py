@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
 
 import pyarrow as pa
+from py4j.java_gateway import JavaClass
 from pyspark import Broadcast, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import IllegalArgumentException
@@ -161,6 +163,11 @@ def java(session: SparkSession) -> Any:
     return jvm
 
 
+def java_class(session: SparkSession, name: str) -> Any:
+    """A class of the JVM's by its full name. To look for it package by package is a call each."""
+    return JavaClass(name, java(session)._gateway_client)
+
+
 def java_session(session: SparkSession) -> Any:
     """The session as the JVM has it."""
     return session._jsparkSession
@@ -212,22 +219,36 @@ def streaming_leaves(frame: DataFrame) -> list[Any]:
     return [leaf for leaf in found if leaf.isStreaming()]
 
 
+_TYPED = frozenset({"AttributeReference", "Literal", "PythonUDF", "Cast"})
+"""Nodes that have the type of their value written in them."""
+
+
 @dataclass(frozen=True)
 class AnalysedExpression:
     """An expression that Catalyst resolved against a DataFrame.
 
     `tree` is all of it as data; `expression` is the JVM's own, to be taken apart or put into
-    another plan; `sql` is text that Spark reads back, but for lambdas.
+    another plan. The JVM is asked for all else when that is first wanted.
     """
 
     expression: Any
     tree: Node
-    sql: str
-    deterministic: bool
 
-    @property
+    @cached_property
+    def sql(self) -> str:
+        """Text that Spark reads back, but for lambdas."""
+        return str(self.expression.sql())
+
+    @cached_property
+    def deterministic(self) -> bool:
+        """Whether it has one value for a row, whenever it is evaluated."""
+        return bool(self.expression.deterministic())
+
+    @cached_property
     def type(self) -> DataType:
         """The type of its value."""
+        if self.tree.kind in _TYPED:
+            return _parse_datatype_json_string(json.dumps(self.tree.fields["dataType"]))
         return _parse_datatype_json_string(str(self.expression.dataType().json()))
 
     def part(self, way: Sequence[int]) -> AnalysedExpression:
@@ -235,15 +256,12 @@ class AnalysedExpression:
         expression, tree = self.expression, self.tree
         for number in way:
             expression, tree = expression.children().apply(number), tree.children[number]
-        return AnalysedExpression(
-            expression, tree, str(expression.sql()), bool(expression.deterministic())
-        )
+        return AnalysedExpression(expression, tree) if way else self
 
 
 def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpression]:
     """Columns as Catalyst resolves them on a DataFrame; Spark's own error if it cannot."""
-    named = [column.alias(f"c{number}") for number, column in enumerate(columns)]
-    plan = frame.select(*named)._jdf.queryExecution().analyzed()
+    plan = frame.select(*map(_named, columns))._jdf.queryExecution().analyzed()
     found = []
     for number in range(len(columns)):
         # Aggregates, window functions and explode() are taken out of the list, into other plans.
@@ -254,15 +272,16 @@ def analysed(frame: DataFrame, columns: Sequence[Column]) -> list[AnalysedExpres
                 "no value for a single row: use them on the DataFrame that comes out"
             )
         expression = made.child()
-        found.append(
-            AnalysedExpression(
-                expression,
-                node_from_json(str(expression.toJSON())),
-                str(expression.sql()),
-                bool(expression.deterministic()),
-            )
-        )
+        found.append(AnalysedExpression(expression, node_from_json(str(expression.toJSON()))))
     return found
+
+
+def _named(column: Column) -> Column:
+    """The Column under a name, which nobody reads. PySpark's own `alias` also notes where it was
+    called, in eight calls to the JVM."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(cast(Any, column)._jc.alias("c"))
 
 
 def fields_analysed(frame: DataFrame, struct: Column) -> list[Node]:
@@ -317,84 +336,28 @@ def column_of(session: SparkSession, expression: Any) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
     return ClassicColumn(
-        java(session).org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+        java_class(session, "org.apache.spark.sql.classic.ExpressionUtils").column(expression)
     )
 
 
 def has_python_filter(frame: DataFrame) -> bool:
     """Whether the DataFrame's plan holds a filter of ours that runs in Python."""
-    conditions = frame._jdf.queryExecution().analyzed().toString()
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    if not plan.containsPattern(patterns.PYTHON_UDF()):
+        return False
+    conditions = plan.toString()  # which takes long where there are many columns
     return any(
         "Filter" in line and "#" in line and "querymesh(" in line
         for line in str(conditions).splitlines()
     )
 
 
-@dataclass(frozen=True)
-class _MetBroadcast:
-    """A broadcast variable by its JVM object, which is all that PySpark asks of one it meets."""
-
-    number: int
-    _jbroadcast: Any = field(compare=False)
-
-
-class CarriedBroadcasts:
-    """The broadcast variables of a user's function, for a function of ours that calls it.
-
-    Spark sends a task those broadcasts that it met while pickling the task's function: pickling
-    this meets them. In the task nothing is left of it, since the user's function finds them itself.
-    """
-
-    def __init__(self, met: Sequence[_MetBroadcast] = ()) -> None:
-        self._met = tuple(met)
-
-    def __len__(self) -> int:
-        return len(self._met)
-
-    def __iter__(self) -> Iterator[_MetBroadcast]:
-        return iter(self._met)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        context = SparkContext._active_spark_context
-        if context is not None:
-            for broadcast in self._met:
-                context._pickled_broadcast_vars.add(broadcast)  # type: ignore[arg-type]
-        return CarriedBroadcasts, ()
-
-
-@dataclass(frozen=True)
-class PythonUdf:
-    """What the JVM knows of a user's function that an analysed expression calls.
-
-    `command` is the pickled function, or a pickled broadcast of it where it is large.
-    """
-
-    command: bytes
-    broadcasts: CarriedBroadcasts
-    returns: str
-    arguments: tuple[str, ...]
-
-
-def python_udf(expression: Any) -> PythonUdf:
-    """The function behind a PythonUDF of the JVM's; types are Spark's JSON."""
-    function = expression.func()
-    sent = function.broadcastVars()
-    broadcasts = [sent.get(number) for number in range(sent.size())]
-    children = expression.children()
-    arguments = [children.apply(number) for number in range(children.size())]
-    return PythonUdf(
-        bytes(function.command().unsafeArray()),
-        CarriedBroadcasts([_MetBroadcast(int(each.id()), each) for each in broadcasts]),
-        str(expression.dataType().json()),
-        tuple(str(argument.dataType().json()) for argument in arguments),
-    )
-
-
 def python_worker_settings(session: SparkSession) -> dict[str, str]:
     """The settings that Spark gives its Python workers: the time zone, how values are converted."""
-    jvm = java(session)
-    runner = jvm.org.apache.spark.sql.execution.python.ArrowPythonRunner
+    runner = java_class(session, "org.apache.spark.sql.execution.python.ArrowPythonRunner")
     found = runner.getPythonRunnerConfMap(session._jsparkSession.sessionState().conf())
-    listed = jvm.scala.jdk.javaapi.CollectionConverters.asJava(found)
-    text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(listed)  # one call
+    listed = java_class(session, "scala.jdk.javaapi.CollectionConverters").asJava(found)
+    writer = java_class(session, "com.fasterxml.jackson.databind.ObjectMapper")()
+    text = writer.writeValueAsString(listed)  # one call
     return {str(name): str(value) for name, value in json.loads(text).items()}

@@ -29,6 +29,8 @@ def arrow_schema(data: DataFrame | pa.Table) -> pa.Schema:
     """The schema as a task sees it: timestamps carry the session's zone."""
     if isinstance(data, pa.Table):
         return data.schema
+    if "timestamp" not in data.schema.simpleString():  # asking for the zone is a call to the JVM
+        return to_arrow_schema(data.schema)
     zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
     return to_arrow_schema(data.schema, timezone=zone)
 

@@ -72,7 +72,7 @@ def train(
         return JoinMesh(query, meshes, rates, cube)
     source = data[bound.source.alias]
     if isinstance(source, DataFrame):
-        source = source.withColumns(dict(given.columns.opaque))
+        source = source.withColumns(given.columns.sampled)
     first = take_sample(source, training.sample_rows, training.seed)
     suited = engine_for(engine, bound, chosen, streaming=False)
     trainer = FilterTrainer(bound, data, on_error, suited, given.columns)

@@ -14,7 +14,7 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.parse.query import SOURCE
 from querymesh.query.predicate.predicate import Predicate
-from querymesh.spark.conditions.read import Condition, check_conditions
+from querymesh.spark.conditions.given import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.options import RunOptions, absolute

@@ -97,6 +97,9 @@ def test_what_costs_more_or_may_raise_is_an_operator(condition):
     [
         (node("RLike", S, literal("x", "string")), False),
         (node("RLike", S, S), True),
+        (node("EqualTo", cast(node("ShiftRight", I, literal(3)), "long"), A), False),
+        (node("BitwiseAnd", A, literal(255, "long")), False),
+        (node("ShiftLeft", cast(S, "integer"), literal(1)), True),
         (node("Like", S, S), True),
         (node("Add", I, literal(1)), True),
         (node("Add", X, literal(1.0, "double")), False),

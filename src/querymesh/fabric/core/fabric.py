@@ -56,7 +56,7 @@ class Fabric:
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window, in the order of its rows unless a join made them too many."""
-        for part in windows(batch, router.window):
+        for part in windows(batch, router):
             started = perf_counter()
             window = self.window(part)
             gathering = Gathering(self.bound, window)
@@ -83,13 +83,14 @@ class Fabric:
         passed = np.zeros(batch.num_rows, dtype=bool)
         failed: dict[int, FailedCall] = {}
         first = 0
-        for part in windows(batch, router.window):
+        for part in windows(batch, router):
             for ruster in self._travel(self.window(part), router):
                 passed[first + ruster.rows] = True
             for row, call in self._calls.deferred.items():
                 if passed[first + row]:
                     failed[first + row] = call
             first += part.num_rows
+            router.saw(self.metrics)
         self.metrics.rows_out += int(passed.sum())
         self.metrics.total_seconds += perf_counter() - started
         return passed, failed
@@ -227,10 +228,17 @@ class Fabric:
             started = perf_counter()
 
 
-def windows(batch: pa.RecordBatch, most: int | None) -> Iterator[pa.RecordBatch]:
-    """The batch in classification windows of at most so many rows (W^TC, QM § 5.1)."""
-    if most is None or batch.num_rows <= most:
-        yield batch
-        return
-    for first in range(0, batch.num_rows, most):
-        yield batch.slice(first, most)
+def windows(batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
+    """The batch in classification windows of at most as many rows as the router takes (W^TC,
+    QM § 5.1); it is asked before each."""
+    first = 0
+    while True:
+        most = router.window
+        if first == 0 and (most is None or batch.num_rows <= most):
+            yield batch
+            return
+        part = batch.slice(first, most)
+        yield part
+        first += part.num_rows
+        if first >= batch.num_rows:
+            return

@@ -12,6 +12,7 @@ from querymesh.arrays import Ints
 from querymesh.classify.tree import leaves_of
 from querymesh.fabric.core.leaf_numbers import LeafNumbers
 from querymesh.fabric.core.lottery import Lottery, Seed, WheelKey
+from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken, token_of
 from querymesh.mesh.mesh import Mesh
@@ -63,6 +64,10 @@ class Router(Protocol):
         """The listener of a visit: of the operator chosen for a ruster, or for a part of it."""
         return VisitListener()
 
+    def saw(self, metrics: Metrics) -> None:
+        """A window of a filter is through; `metrics` are of this task so far."""
+        return
+
     def routes(self) -> list[Route]:
         """The routes that most tuples take, as far as is known: join state is laid out for them."""
         return []
@@ -79,7 +84,7 @@ class MeshRouter(Router):
     def __init__(self, mesh: Mesh, version: int = 0, seed: Seed = 0) -> None:
         self.mesh = mesh
         self.version = version
-        self.window = mesh.window
+        self.window: int | None = mesh.window
         self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
         self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
         self._leaves = LeafNumbers(mesh.tree)

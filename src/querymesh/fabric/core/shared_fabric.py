@@ -63,7 +63,7 @@ class SharedFabric(Fabric):
 
     def run(self, batch: pa.RecordBatch, router: Router) -> Iterator[pa.RecordBatch]:
         """The results of one window for each query, in the shared output's columns."""
-        for part in windows(batch, router.window):
+        for part in windows(batch, router):
             started = perf_counter()
             window = self.window(part)
             gatherings = [Gathering(query, window) for query in self.bound.parts]

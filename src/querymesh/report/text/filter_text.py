@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import indent
 
 from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.stages import python_part
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.report.text.figures import counted
@@ -21,7 +22,7 @@ def filter_parts(run: Run) -> list[str]:
     if run.preparation is None:
         return [mesh.explain(), *settled_parts(run)]
     parts = [_in_a_line(run, mesh), *left_part(run)]
-    parts.append(mesh.explain() if mesh.is_learned else _as_written(mesh))
+    parts.append(mesh.explain() if mesh.is_learned else _as_written(run, mesh))
     return [*parts, *prepared_part(run)]
 
 
@@ -67,9 +68,11 @@ def _is_more_than_a_filter(bound: BoundQuery) -> bool:
     )
 
 
-def _as_written(mesh: Mesh) -> str:
-    """The conditions by number, and the order that Spark gives them."""
+def _as_written(run: Run, mesh: Mesh) -> str:
+    """The conditions by number, and the order that they start with."""
     width = len(str(len(mesh.operators)))
     listed = [f"{n:>{width}}  {op.name}" for n, op in enumerate(mesh.operators, 1)]
     lines = [*listed, f"order: {route_of_leaf(mesh, 0)}", stages_legend(mesh)]
+    if run.engine == "fabric" and len(python_part(mesh).leaf_routes[0]) > 1:
+        lines.append("in Python a task takes another order, if its first rows show it to be better")
     return "conditions\n" + indent("\n".join(filter(None, lines)), "  ")

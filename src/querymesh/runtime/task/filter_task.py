@@ -14,8 +14,10 @@ from querymesh.arrays import Bools
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.operators import FailedCall
+from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.shared_fabric import make_fabric
 from querymesh.fabric.core.tables import make_tables
+from querymesh.fabric.routers.measured_order import MeasuredOrder
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.task.place import TaskPlace
@@ -28,6 +30,9 @@ SENT = "__querymesh_sent"
 
 _tables: WorkerCache[str, Mapping[str, LookupTable]] = WorkerCache(16)
 """By run, its look-up tables."""
+
+_orders: WorkerCache[str, MeasuredOrder] = WorkerCache(64)
+"""By run, the order that this worker has found."""
 
 
 @dataclass
@@ -87,12 +92,13 @@ class FilterTask:
         report = ViewReport(fabric.metrics)
         start = self.source.begin(place, report)
         see = self._profiler(start, place, {}, report)
+        router = self._own_order(start.router) if place.batch is None else start.router
         for part in parts:
             arrays = part if isinstance(part, tuple) else (part,)
             batch = pa.RecordBatch.from_arrays(list(arrays), names=list(names))
             if see is not None:
                 see(self._as_sent(batch))
-            yield fabric.decide(batch, start.router)
+            yield fabric.decide(batch, router)
         self.source.end(start.router, place, report)
         self._send(report, place, perf_counter() - started)
 
@@ -103,6 +109,12 @@ class FilterTask:
         sent = batch.column(SENT)[0].as_py()
         gone = {name for bit, name in enumerate(self.gated) if not sent >> bit & 1} | {SENT}
         return batch.select([name for name in batch.schema.names if name not in gone])
+
+    def _own_order(self, router: Router) -> Router:
+        """Where nobody has learned an order, one that this worker finds while it runs."""
+        if not isinstance(router, MeshRouter) or not MeasuredOrder.suits(router.mesh):
+            return router
+        return _orders.get_or_make(self.source.name, lambda: MeasuredOrder(router.mesh))
 
     def _send(self, report: ViewReport, place: TaskPlace, seconds: float = 0.0) -> None:
         self.reports.send(TaskReport({self.bound.source.alias: report}, place, seconds))

@@ -54,6 +54,16 @@ class Node:
             for part, way in child.conjuncts()
         ]
 
+    def outermost(self, kind: str) -> list[tuple[int, ...]]:
+        """The ways to its nodes of a kind; what is within one of them belongs to that."""
+        if self.kind == kind:
+            return [()]
+        return [
+            (number, *way)
+            for number, child in enumerate(self.children)
+            for way in child.outermost(kind)
+        ]
+
 
 def node_from_json(text: str) -> Node:
     """The tree that Catalyst's `toJSON` wrote.

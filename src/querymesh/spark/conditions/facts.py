@@ -27,7 +27,13 @@ SUBQUERIES = frozenset(
 CHEAP = _LEAVES | _COMPARISONS | _LOGIC | _PREFIX | {"GetStructField", "Cast", "Alias"}
 """What costs Catalyst some hundredths of a microsecond, and may prune a whole partition."""
 
-_TOTAL = CHEAP | {
+_BITS = frozenset(
+    {"ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+     "BitwiseNot"}
+)  # fmt: skip
+"""What has the type of its first operand, and never overflows."""
+
+_TOTAL = CHEAP | _BITS | {
     # texts
     "Like", "ILike", "RLike", "LikeAll", "LikeAny", "NotLikeAll", "NotLikeAny", "Contains",
     "EndsWith", "Lower", "Upper", "Length", "OctetLength", "BitLength", "StringTrim",
@@ -110,7 +116,7 @@ def type_of(node: Node) -> Any:
     """The type of the expression's value as Catalyst writes types; None where it is not told."""
     if "dataType" in node.fields:
         return node.fields["dataType"]
-    if node.kind in _ARITHMETIC:
+    if node.kind in _ARITHMETIC | _BITS:
         return type_of(node.children[0])
     if node.kind in _COMPARISONS | _LOGIC:
         return "boolean"

@@ -98,7 +98,10 @@ class _Routed:
             asked=self.division.query,
         )
         columns = CatalystColumns(
-            self.reader.columns, self.reader.remote, self.reader.guarded_columns
+            self.reader.columns,
+            self.reader.remote,
+            self.reader.guarded_columns,
+            self.reader.trees,
         )
         around = Around(self.division.session, {}, finishing.above(), ())
         return LeftQuery(query, self.division.frames, columns, around)

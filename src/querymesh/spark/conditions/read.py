@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -36,8 +36,10 @@ from querymesh.query.model import Query, Relation
 from querymesh.query.parse.query import SOURCE, Functions, condition_of, registered
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
+from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
+from querymesh.spark.conditions.given import Condition
 from querymesh.spark.conditions.shown import shown_sql
 from querymesh.spark.conditions.spark_errors import in_our_words
 from querymesh.spark.context import (
@@ -46,10 +48,17 @@ from querymesh.spark.context import (
     column_of,
     python_worker_settings,
 )
+from querymesh.spark.filters.native import behind
 from querymesh.spark.schema import arrow_schema, arrow_type, has_namesakes, named_once
 
-Condition: TypeAlias = Predicate | str | Column
-"""What `where` takes."""
+_known: WorkerCache[tuple[str, pa.Schema], Expr | QueryMeshError] = WorkerCache(1024)
+"""What our own reader made of texts on a schema: to parse one takes about a millisecond."""
+
+_analysed_texts: WorkerCache[tuple[object, ...], AnalysedExpression] = WorkerCache(256)
+"""Texts that only Catalyst understands, as it read them in a session, on a schema: one condition
+each, which calls no function of the user's. Spark reads them again in every plan."""
+
+_UDF = "PythonUDF"
 
 _NOT_EXACT_WITHOUT_ANSI = {"+", "-", "*", "/", "%", "div", "negative", "abs"}
 """Out of ANSI mode whole numbers wrap around where they overflow, and ours do not."""
@@ -59,22 +68,19 @@ _NOT_EXACT_WITHOUT_ANSI = {"+", "-", "*", "/", "%", "div", "negative", "abs"}
 class ReadConditions:
     """A query over one DataFrame, and how Catalyst evaluates its opaque parts, by their keys.
 
+    `schema` are the columns that a name tells.
     `remote` are functions that only tasks can call, by name, with the key of the whole condition:
     Spark evaluates it for a sample. `guarded` are parts that may raise as a sample evaluates them,
-    only where the conditions hold that were written before.
+    only where the conditions hold that were written before. `trees` are Catalyst's readings of the
+    opaque parts.
     """
 
     query: Query
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    schema: pa.Schema
+    columns: Mapping[str, Column | str] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
-    guarded: Mapping[str, Column] = field(default_factory=dict)
-
-
-def check_conditions(conditions: Sequence[object]) -> None:
-    """Refuse what is no condition, before there is a DataFrame."""
-    for condition in conditions:
-        if not isinstance(condition, Predicate | str | Column):
-            raise QueryError(not_a_condition(condition))
+    guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
+    trees: Mapping[str, Node] = field(default_factory=dict)
 
 
 def read_conditions(
@@ -97,15 +103,22 @@ def read_conditions(
         functions=reader.functions,
         guarded=frozenset(reader.guarded),
     )
-    return ReadConditions(query, reader.columns, reader.remote, reader.guarded_columns)
+    return ReadConditions(
+        query,
+        reader.schema,
+        reader.columns,
+        reader.remote,
+        reader.guarded_columns,
+        reader.trees,
+    )
 
 
 class ConditionReader:
     """Reads conditions on one DataFrame, one after the other.
 
     `conjuncts` are what they became; `guarded` are the places of those that may raise, and `guards`
-    the conditions that hold before the next one is evaluated. `columns`, `remote` and
-    `guarded_columns` are as `ReadConditions` has them.
+    the conditions that hold before the next one is evaluated. `columns`, `remote`,
+    `guarded_columns` and `trees` are as `ReadConditions` has them.
     """
 
     def __init__(self, frame: DataFrame, functions: dict[str, Predicate]) -> None:
@@ -113,11 +126,11 @@ class ConditionReader:
         self.functions = functions
         self.conjuncts: list[Expr] = []
         self.guarded: set[int] = set()
-        self.columns: dict[str, Column] = {}
+        self.columns: dict[str, Column | str] = {}
         self.remote: dict[str, str] = {}
-        self.guarded_columns: dict[str, Column] = {}
+        self.guarded_columns: dict[str, tuple[Column | str, ...]] = {}
+        self.trees: dict[str, Node] = {}
         self.guards: list[str | Column] = []
-        self.ansi = frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
         self.schema = named_once(arrow_schema(frame))
         self._ahead: dict[int, AnalysedExpression] = {}
 
@@ -126,6 +139,11 @@ class ConditionReader:
         with suppress(AnalysisException, ParseException, UnsupportedError):  # told one by one
             found = analysed(self.frame, columns) if columns else []
             self._ahead = {id(each): one for each, one in zip(columns, found, strict=True)}
+
+    @cached_property
+    def ansi(self) -> bool:
+        """Whether the session raises where it could give NULL."""
+        return self.frame.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
 
     @cached_property
     def _worker_settings(self) -> dict[str, str]:
@@ -168,18 +186,30 @@ class ConditionReader:
 
     def _text(self, text: str) -> None:
         """SQL text: ours where we mean exactly what Spark does, else as Catalyst reads it."""
-        try:
-            read = condition_of(text, self.functions)
-            self._check_types(read)
-        except QueryMeshError as problem:
-            self._catalyst_text(text, problem)
+        read = self._understood(text, self.functions)
+        if isinstance(read, QueryMeshError):
+            self._catalyst_text(text, read)
             return
-        if self.ansi or user_calls_of(read) or not _wraps_without_ansi(read):
+        if user_calls_of(read) or not _wraps_without_ansi(read) or self.ansi:
             self.conjuncts += conjuncts_of(read)
             if not user_calls_of(read):
                 self.guards.append(text)
             return
         self.read_analysed(self._analysed(F.expr(text), text), text)
+
+    def _understood(self, text: str, functions: Mapping[str, Predicate]) -> Expr | QueryMeshError:
+        """The text in our own words, with types that fit; or why it is not."""
+        if functions:  # some of which it may call
+            return self._understand(text, functions)
+        return _known.get_or_make((text, self.schema), lambda: self._understand(text, {}))
+
+    def _understand(self, text: str, functions: Mapping[str, Predicate]) -> Expr | QueryMeshError:
+        try:
+            read = condition_of(text, functions)
+            self._check_types(read)
+        except QueryMeshError as problem:
+            return problem.with_traceback(None)
+        return read
 
     def _check_types(self, read: Expr) -> None:
         """Bind the condition by itself: what does not fit is told, or left to Catalyst."""
@@ -190,6 +220,10 @@ class ConditionReader:
         """Text that our own reader does not understand, or refuses; Catalyst has the last word."""
         if not text.strip():
             raise problem
+        key = (id(self.frame.sparkSession), self.ansi, text, self.schema)
+        if (known := _analysed_texts.get(key)) is not None:
+            self._native(known, text.strip(), text)
+            return
         try:
             found = analysed(self.frame, [F.expr(text)])[0]
         except (AnalysisException, ParseException) as refused:
@@ -197,7 +231,12 @@ class ConditionReader:
             if sparks or has_namesakes(self.frame.columns):
                 raise in_our_words(refused, text, self.frame.columns) from None
             raise problem from None
-        self.read_analysed(found, text)
+        if found.tree.kind == "And" or any("UDF" in node.kind for node in found.tree.walk()):
+            self.read_analysed(found, text)
+            return
+        _check_condition(found)
+        _analysed_texts.put(key, found)
+        self._native(found, text.strip(), text)
 
     def _analysed(self, column: Column, what: str) -> AnalysedExpression:
         if id(column) in self._ahead:
@@ -214,47 +253,47 @@ class ConditionReader:
         for node, way in whole.tree.conjuncts():
             part = whole.part(way)
             shown = text.strip() if text is not None and not way else shown_sql(part.sql)
-            called = self._calling(part, shown) if _outermost_udfs(node) else None
+            called = self._calling(part, shown) if node.outermost(_UDF) else None
             if called is None:
                 self._native(part, shown)
             else:
                 self.conjuncts.append(called)
 
-    def _native(self, part: AnalysedExpression, shown: str) -> None:
-        """A condition for Catalyst; where we know its meaning on Arrow, for both."""
+    def _native(self, part: AnalysedExpression, shown: str, text: str | None = None) -> None:
+        """A condition for Catalyst; where we know its meaning on Arrow, for both. `text` is all of
+        it as it was written, if it was."""
         read = self._arrow_reading(part)
+        given: Column | str
+        given = text if text is not None else column_of(self.frame.sparkSession, part.expression)
         if read is not None:
             self.conjuncts.append(read)
         else:
-            opaque = self._opaque(part, shown)
+            opaque = self._opaque(part, shown, given)
             if may_raise(part.tree):
                 self.guarded.add(len(self.conjuncts))
-                self.guarded_columns[opaque.key] = self._behind_guards(self.columns[opaque.key])
+                self.guarded_columns[opaque.key] = (*self.guards, given)
             self.conjuncts.append(opaque)
-        self.guards.append(column_of(self.frame.sparkSession, part.expression))
-
-    def _behind_guards(self, column: Column) -> Column:
-        """A column that is evaluated only where all guards hold, and NULL elsewhere."""
-        for guard in reversed(self.guards):
-            column = F.when(F.expr(guard) if isinstance(guard, str) else guard, column)
-        return column
+        self.guards.append(given)
 
     def _arrow_reading(self, part: AnalysedExpression) -> Expr | None:
         """The same condition in our own words, if we have them all and mean the same."""
         if any(node.kind in ("PythonUDF", "LambdaFunction") for node in part.tree.walk()):
             return None
-        try:
-            read = condition_of(part.sql, {})
-            self._check_types(read)
-        except QueryMeshError:
+        read = self._understood(part.sql, {})
+        if isinstance(read, QueryMeshError):
             return None
-        if not self.ansi and _wraps_without_ansi(read):
+        if _wraps_without_ansi(read) and not self.ansi:
             return None
         return read
 
-    def _opaque(self, part: AnalysedExpression, shown: str) -> Opaque:
+    def _opaque(
+        self, part: AnalysedExpression, shown: str, given: Column | str | None = None
+    ) -> Opaque:
         key = f"__querymesh_{len(self.columns) + 1}"
-        self.columns[key] = column_of(self.frame.sparkSession, part.expression)
+        if given is None:
+            given = column_of(self.frame.sparkSession, part.expression)
+        self.columns[key] = given
+        self.trees[key] = part.tree
         known = self.schema.names
         read = tuple(ours.Column(None, name) for name in part.tree.references if name in known)
         return Opaque(shown, read, arrow_type(part.type, self.frame), key)
@@ -264,7 +303,7 @@ class ConditionReader:
         operator. None where Spark must call one of them, or only Catalyst knows the rest."""
         before = dict(self.functions), dict(self.columns), dict(self.remote)
         text, calls = part.sql, {}
-        for number, way in enumerate(_outermost_udfs(part.tree)):
+        for number, way in enumerate(part.tree.outermost(_UDF)):
             inner, stand_in = part.part(way), f"__querymesh_call_{number}"
             call = self._user_call(inner, part, shown)
             # Twice the same text may be two lambdas, or a call and a literal that reads like it.
@@ -280,7 +319,7 @@ class ConditionReader:
             self._check_types(read)
         except QueryMeshError:
             read = None
-        if read is None or (not self.ansi and _wraps_without_ansi(read)):
+        if read is None or (_wraps_without_ansi(read) and not self.ansi):
             self.functions, self.columns, self.remote = before
             return None
         return read
@@ -313,7 +352,7 @@ class ConditionReader:
         raise, where plain Spark would not have come to them."""
         opaque = self._opaque(argument, shown_sql(argument.sql))
         if may_raise(argument.tree):
-            self.columns[opaque.key] = self._behind_guards(self.columns[opaque.key])
+            self.columns[opaque.key] = behind(self.guards, self.columns[opaque.key])
         return opaque
 
     def _free_name(self, name: str) -> str:
@@ -324,17 +363,6 @@ class ConditionReader:
             copy += 1
             found = f"{plain.lower()}_{copy}"
         return found
-
-
-def _outermost_udfs(tree: Node) -> list[tuple[int, ...]]:
-    """The ways to the calls of UDFs in an expression; what is within a call belongs to it."""
-    if tree.kind == "PythonUDF":
-        return [()]
-    return [
-        (number, *way)
-        for number, child in enumerate(tree.children)
-        for way in _outermost_udfs(child)
-    ]
 
 
 def _check_condition(whole: AnalysedExpression) -> None:
@@ -357,18 +385,4 @@ def _wraps_without_ansi(read: Expr) -> bool:
         isinstance(node, ours.Cast)
         or (isinstance(node, ours.Call) and node.function in _NOT_EXACT_WITHOUT_ANSI)
         for node in walk(read)
-    )
-
-
-def not_a_condition(condition: object) -> str:
-    """What to say of something that is no condition."""
-    if hasattr(condition, "evalType") and hasattr(condition, "returnType"):
-        name = getattr(condition, "__name__", "it")
-        return f"{name} is a UDF that is applied to nothing yet: name its columns, {name}('a', 'b')"
-    if callable(condition):
-        name = getattr(condition, "__name__", type(condition).__name__)
-        return f"{name} is a plain function: decorate it with @qm.predicate(columns=[...])"
-    return (
-        "a condition is SQL text, a Column, a UDF applied to columns or a qm.predicate, not "
-        f'{type(condition).__name__}: write it as text, such as "port IN (22, 445)"'
     )

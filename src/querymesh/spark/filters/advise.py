@@ -18,7 +18,7 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
-from querymesh.spark.conditions.read import Condition, check_conditions
+from querymesh.spark.conditions.given import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.learning import Evidence, Learning
@@ -54,7 +54,7 @@ def advise(
         )
     check_conditions(conditions)
     bound, columns = bound_conditions(df, conditions, functions)
-    left = left_to_spark(df, bound, columns, settle=df.isStreaming)
+    left = left_to_spark(bound, columns, settle=df.isStreaming)
     if not left.bound.operators:
         return Advice(Verdict.NO, _nothing_to_order(left.names), left_to_spark=left.names)
     if df.isStreaming:
@@ -64,7 +64,7 @@ def advise(
             "such as spark.read of files that arrived already",
             left_to_spark=left.names,
         )
-    job = FilterJob(left.filtered(df), left.bound, columns, left.trees, None, ON_ERROR)
+    job = FilterJob(df, left, columns, None, ON_ERROR)
     learning = Learning(job, chosen.training, chosen.one_route)
     found = learning.learn()
     learns = learning.insist or found.decision is not None

@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame
 
 from querymesh.query.model import BoundQuery
 from querymesh.query.parse.query import SOURCE, Functions
-from querymesh.spark.conditions.read import Condition, read_conditions
+from querymesh.spark.conditions.given import Condition
+from querymesh.spark.conditions.read import read_conditions
 from querymesh.spark.filters.native import CatalystColumns
-from querymesh.spark.schema import arrow_schema, check_classic, named_once
+from querymesh.spark.schema import check_classic
 
 
 def bound_conditions(
@@ -20,5 +21,5 @@ def bound_conditions(
     parts that only it can."""
     check_classic(df)
     read = read_conditions(df, conditions, functions)
-    bound = read.query.bind({SOURCE: named_once(arrow_schema(df))})
-    return bound, CatalystColumns(read.columns, read.remote, read.guarded)
+    bound = read.query.bind({SOURCE: read.schema})
+    return bound, CatalystColumns(read.columns, read.remote, read.guarded, read.trees)

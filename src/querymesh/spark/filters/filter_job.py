@@ -13,22 +13,22 @@ from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
+from querymesh.spark.filters.pushed import LeftToSpark, trees_of
 from querymesh.spark.inputs import Data, static_tables
 
 
 @dataclass(frozen=True)
 class FilterJob:
-    """The source with what is left to Spark below, the operators that remain, how Catalyst reads
-    them (`columns`, and `trees` by index), and what was given to learn from.
+    """The whole source, what is `left` to Spark of the conditions and what remains, how Catalyst
+    evaluates them, and what was given to learn from.
 
     `engine` is "auto" where it is yet to be decided; `named` is whether the user did. `data` are
     the look-up tables as they were given, by alias.
     """
 
-    source: DataFrame
-    bound: BoundQuery
+    whole: DataFrame
+    left: LeftToSpark
     columns: CatalystColumns
-    trees: Mapping[int, Node]
     sample: DataFrame | pa.Table | None
     on_error: str
     engine: str = "auto"
@@ -39,6 +39,21 @@ class FilterJob:
     def tables(self) -> dict[str, pa.Table]:
         """The look-up tables, whole; collected at the first use."""
         return static_tables(self.bound, self.data)
+
+    @property
+    def bound(self) -> BoundQuery:
+        """The query with the operators that remain."""
+        return self.left.bound
+
+    @cached_property
+    def source(self) -> DataFrame:
+        """The source with what is left to Spark below."""
+        return self.left.filtered(self.whole, self.columns)
+
+    @cached_property
+    def trees(self) -> Mapping[int, Node]:
+        """How Catalyst reads the operators that it can evaluate, by index."""
+        return trees_of(self.whole, self.bound, self.columns)
 
 
 def answered_by_spark(bound: BoundQuery, columns: CatalystColumns) -> BoundQuery:

@@ -23,7 +23,7 @@ from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
 from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
 from querymesh.spark.filters.prepared import PreparedTrainer
-from querymesh.spark.filters.pushed import LeftToSpark, left_to_spark
+from querymesh.spark.filters.pushed import left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
     gated,
@@ -59,32 +59,34 @@ def run_filter(
     given = _given(bound, mesh, options)
     if isinstance(options.sample, pa.Table):
         conform(options.sample, bound.schemas[bound.source.alias])
-    suited = engine_for(options.engine, bound, options.policy, whole.isStreaming)
-    settle = whole.isStreaming or not options.policy.can_be_written or options.engine == "fabric"
-    left = left_to_spark(whole, bound, columns, settle=settle)
+    streaming = whole.isStreaming
+    suited = engine_for(options.engine, bound, options.policy, streaming)
+    settle = streaming or not options.policy.can_be_written or options.engine == "fabric"
+    left = left_to_spark(bound, columns, settle=settle)
     if given and not _fits(given, left.bound):
         left = replace(left, bound=bound)
     given = {alias: check_fits(each, left.bound) for alias, each in given.items()}
-    source, bound = left.filtered(whole), left.bound
+    bound = left.bound
     alias, session = bound.source.alias, whole.sparkSession
-    staged = not settle and options.engine == "auto" and not must_travel_whole(bound)
+    staged = not settle and options.engine == "auto"
+    staged = staged and (not bound.operators or not must_travel_whole(bound))
     tables = {other: each for other, each in data.items() if other != alias}
-    filter_job = FilterJob(
-        source, bound, columns, left.trees, options.sample, options.on_error,
+    filtering = FilterJob(
+        whole, left, columns, options.sample, options.on_error,
         engine="auto" if staged else suited, named=options.engine != "auto", data=tables,
     )  # fmt: skip
-    learning = PreparedTrainer(filter_job)
+    trainer = PreparedTrainer(filtering)
     job = Job(
         name=uuid4().hex,
         views={alias: bound},
         join=None,
-        streaming=source.isStreaming,
-        trainer=learning,
+        streaming=streaming,
+        trainer=trainer,
         given=given,
         sampled=options.sample is not None,
         checkpoint=options.checkpoint,
         one_machine=on_one_machine(session),
-        tasks=parallelism(session),
+        tasks=parallelism(session) if streaming else 1,
         on_error=options.on_error,
     )
     beginning = options.policy.begin(job)
@@ -95,47 +97,42 @@ def run_filter(
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
     run.left_to_spark = left.names
-    run.preparation = learning.preparation
+    run.preparation = trainer.preparation
     if run.preparation is not None and run.preparation.priced is not None:
         run.loops.append(PriceLoop(session, alias, run.preparation.priced))
     if engine == "native":
-        out = run_native(source, bound, mesh, columns)
+        out = run_native(whole, bound, mesh, columns, left.below)
     else:
-        out = _on_fabric(filter_job, data, job, beginning, run, left)
+        out = _on_fabric(filtering, data, job, beginning, run)
     remember(out, run)
     return out
 
 
 def _on_fabric(
-    filter_job: FilterJob,
-    data: Mapping[str, Data],
-    job: Job,
-    beginning: Beginning,
-    run: Run,
-    left: LeftToSpark,
+    filtering: FilterJob, data: Mapping[str, Data], job: Job, beginning: Beginning, run: Run
 ) -> DataFrame:
     """The query on Arrow tasks."""
-    source, columns = filter_job.source, filter_job.columns
-    check_workers(source.sparkSession)
+    session = filtering.whole.sparkSession
+    check_workers(session)
     view = run.view
     following = beginning.follow(run)
-    reports = reports_to(source.sparkSession, job.name, run, keep=job.streaming)
-    tables = SentTables(source.sparkSession, filter_job.tables)
+    reports = reports_to(session, job.name, run, keep=job.streaming)
+    tables = SentTables(session, filtering.tables)
     task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
         gates = None
         if following.telling is not None:
-            gates = ColumnGates(source.sparkSession, gated(view.bound))
+            gates = ColumnGates(session, gated(view.bound))
             following.telling.attach(gates.names, gates.open)
             task = replace(task, gated=gates.names)
-        sent = columns_to_send(view.bound, view.mesh, columns, extra=extra, gates=gates)
-        return staged_filter(source, task, sent, view.mesh, columns, left.above)
+        sent = columns_to_send(view.bound, view.mesh, filtering.columns, extra=extra, gates=gates)
+        return staged_filter(filtering, task, sent, view.mesh)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return at_the_edge(task.run(batches, task_place()))
 
-    return source.mapInArrow(results, output_struct(view.bound, data))
+    return filtering.source.mapInArrow(results, output_struct(view.bound, data))
 
 
 def _fits(given: Mapping[str, Mesh], bound: BoundQuery) -> bool:

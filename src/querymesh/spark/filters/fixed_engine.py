@@ -48,18 +48,18 @@ class FixedEngineLearning(Learning):
         if len(job.bound.operators) < 2:
             return Preparation(written_mesh(job.bound), None, self.seconds)
         if job.columns.remote:
-            return self._as_written(
+            return self.as_written(
                 f"{min(job.columns.remote)} can only be called in tasks: the order as written"
             )
         if training.accuracy is not None:
             return self._until_accurate()
         if not self._wished_for and not self.can_pay:
-            return self._as_written(TOO_SMALL)
+            return self.as_written(TOO_SMALL)
         taken = self._take(SPARE * training.sample_rows)
         if isinstance(taken, NoSample):
-            return self._as_written(f"{taken.reason}: it runs as written")
+            return self.as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
-            return self._as_written("the sample is empty: it runs as written")
+            return self.as_written("the sample is empty: it runs as written")
         return self._from(taken)
 
     @property
@@ -80,7 +80,7 @@ class FixedEngineLearning(Learning):
 
         rows = sum(table.num_rows for table in self.job.tables.values())
         if not self.insist and BUILD_US * rows / 1e6 > budget_s(0.0):
-            return self._as_written(
+            return self.as_written(
                 f"its look-up tables have {rows:,} rows, and to search them for a sample would "
                 "cost more than it is sure to save: it runs as written"
             )
@@ -90,7 +90,7 @@ class FixedEngineLearning(Learning):
         profile = profile_within(bound, first, tables, on_error, budget_s)
         row_us = float(profile.cost_us.sum())
         if not self._wished_for and self._affordable_s((0.0, row_us)) < FURTHER_S:
-            return self._as_written(
+            return self.as_written(
                 f"all operators together take about {row_us:.2g} µs a row, too little for "
                 "learning to pay: it runs as written",
                 profile,
@@ -147,7 +147,7 @@ class FixedEngineLearning(Learning):
         given = trainer.with_opaque(job.source if job.sample is None else job.sample)
         first = take_sample(given, training.sample_rows, training.seed)
         if first.num_rows == 0:
-            return self._as_written("the sample is empty: it runs as written")
+            return self.as_written("the sample is empty: it runs as written")
         mesh = trainer.train_on(given, first, training, one_route=self.one_route)
         return Preparation(mesh, None, self.seconds, mesh.sample_rows, trainer.calls)
 

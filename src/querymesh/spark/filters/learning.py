@@ -49,11 +49,12 @@ from querymesh.query.model import Filter
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
-from querymesh.spark.filters.operator_costs import LONG_TEXT, SHORT_TEXT, OperatorCosts
+from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.staged import exprs_of, tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
+from querymesh.spark.sampling.glance import glance_at
 from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
 from querymesh.spark.sampling.price_loop import priced_stage
@@ -80,9 +81,6 @@ UNKNOWN_ROWS = 1_000_000
 SPARE = 4
 """So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
 
-PACKED = 2.5
-"""By so much files are packed, about."""
-
 PYTHON_START_S = 0.3
 """What the first Python workers take to start."""
 
@@ -92,6 +90,10 @@ GLIMPSE_ROWS, FURTHER_S = 256, 0.04
 LOOKED_AT, LEAST_LOOKED_AT = 2, 100
 """So many times the rows that are profiled first are looked at, and rows that a quick look must
 have found to be believed."""
+
+TOO_SMALL = (
+    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
+)
 
 SAMPLED_COLUMNS, SAMPLE_BYTES = 32, 128 << 20
 """Columns that nothing reads and that are sampled all the same, since kinds may differ by them, and
@@ -118,7 +120,6 @@ class Learning:
         self.insist = training.insist or job.sample is not None
         self.started = perf_counter()
         self.asked = answered_by_spark(job.bound, job.columns)
-        self.tasks = parallelism(job.source.sparkSession)
         self.kept = 1.0
         self.lengths: Mapping[str, float] = {}
         self.evidence: Evidence | None = None
@@ -127,6 +128,31 @@ class Learning:
     def statistics(self) -> PlanStatistics:
         """What the plan of a batch tells by itself."""
         return plan_statistics(self.job.source)
+
+    @cached_property
+    def tasks(self) -> int:
+        """How many tasks run at once."""
+        return parallelism(self.job.whole.sparkSession)
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether learning cannot pay, by a glance at the sources: most jobs that last a tenth of a
+        second are known by it, and Spark need not plan them twice."""
+        if self.insist:
+            return False
+        seen = glance_at(self.job.whole)
+        if seen is None:
+            return False
+        if self._pays_s(seen.rows, LONG_TEXT) < LOOK_BUDGET_S:
+            return True
+        # What Catalyst computes is in no file: there is no look into them.
+        by_files = text_bytes(seen.bytes, seen.rows)
+        return bool(self._opaque_parts()) and self._pays_s(seen.rows, by_files) < LEAST_BUDGET_S
+
+    def _pays_s(self, rows: float, text_bytes: float) -> float:
+        """What learning may take for so many rows, with texts of so many bytes."""
+        costs = OperatorCosts(self.job, self.asked, self._table, text_bytes)
+        return worth_learning(costs.plain_range_us(), rows, self.tasks)
 
     @cached_property
     def rows(self) -> float | None:
@@ -174,16 +200,16 @@ class Learning:
     def learn(self) -> Preparation:
         """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
-            return self._as_written(TOO_SMALL)
+            return self.as_written(TOO_SMALL)
         taken = self._take(SPARE * self.training.sample_rows)
         if isinstance(taken, NoSample):
-            return self._as_written(f"{taken.reason}: it runs as written")
+            return self.as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
-            return self._as_written("the sample is empty: it runs as written")
+            return self.as_written("the sample is empty: it runs as written")
         if not self.insist and not called_by_users(self.asked):
             plain_us = self._glimpse_us(taken)
             if self._affordable_s((0.0, plain_us)) < FURTHER_S:
-                return self._as_written(
+                return self.as_written(
                     f"as written a row takes about {plain_us:.2g} µs, and learning more would cost "
                     "more than it is sure to save: it runs as written"
                 )
@@ -215,14 +241,14 @@ class Learning:
         profile = profile_within(bound, first, {}, on_error, budget_s)
         row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
-            return self._as_written(
+            return self.as_written(
                 f"all conditions together take about {row_us:.2g} µs a row, too little for "
                 "learning to pay: it runs as written",
                 profile,
             )
         native = self.costs.in_catalyst(taken, budget_s(self._called_us(profile) / 1e6))
         if not self.insist and not native.sure:
-            return self._as_written(
+            return self.as_written(
                 "what a condition costs in Catalyst can only be guessed, and to time it would cost "
                 "more than it is sure to save: it runs as written",
                 profile,
@@ -260,7 +286,7 @@ class Learning:
         priced = self.costs.in_catalyst(self.evidence.sample, budget_s=0.0).us
         return replace(found, priced=priced_stage(mesh, profile, priced, self._table))
 
-    def _as_written(self, why: str, profile: Profile | None = None) -> Preparation:
+    def as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
         mesh = self._written(why)
         if profile is None:
@@ -285,15 +311,12 @@ class Learning:
 
     @cached_property
     def _table(self) -> CostTable:
-        return cost_table(self.job.source.sparkSession)
+        return cost_table(self.job.whole.sparkSession)
 
     @cached_property
     def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
-        rows = self.rows
-        if rows is None or self.statistics.bytes is None or rows < 1:
-            return LONG_TEXT
-        return min(LONG_TEXT, max(SHORT_TEXT, PACKED * self.statistics.bytes / rows))
+        return text_bytes(self.statistics.bytes, self.rows)
 
     def _budget_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
@@ -315,7 +338,7 @@ class Learning:
         if isinstance(job.sample, pa.Table):
             if not wanted:
                 return job.sample.select(schema.names).slice(0, rows)
-            frame = job.source.sparkSession.createDataFrame(job.sample)
+            frame = job.whole.sparkSession.createDataFrame(job.sample)
         else:
             frame = job.source if job.sample is None else job.sample
         if frame is not job.source:

@@ -24,51 +24,58 @@ from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, Opaque, user_calls_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.query.render import quoted_name, spark_sql
+from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import analysed, placed_on
-from querymesh.spark.schema import has_namesakes
 from querymesh.stats.profile import Route
 
 
 @dataclass(frozen=True)
 class CatalystColumns:
-    """How Catalyst evaluates a query's expressions: its opaque parts, by key, as they were given,
-    all others as SQL that never raises.
+    """How Catalyst evaluates a query's expressions: its opaque parts, by key, as they were given
+    (text, where it is a whole condition), all others as SQL that never raises.
 
     `remote` has the keys of conditions by the Python function they call, which only tasks can.
-    `guarded` has those that may raise as they are evaluated out of their place, for a sample: only
-    where the conditions hold that were written before.
+    `guarded` has those that may raise as they are evaluated out of their place, for a sample, each
+    after the conditions that were written before: it is evaluated only where they hold. `trees`
+    are Catalyst's readings of opaque parts, by key.
     """
 
-    opaque: Mapping[str, Column] = field(default_factory=dict)
+    opaque: Mapping[str, Column | str] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
-    guarded: Mapping[str, Column] = field(default_factory=dict)
+    guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
+    trees: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def sampled(self) -> dict[str, Column]:
         """The opaque parts by key, as they are evaluated on all rows of a sample."""
-        return {**self.opaque, **self.guarded}
+        guarded = {key: behind(each[:-1], each[-1]) for key, each in self.guarded.items()}
+        return {**{key: as_column(each) for key, each in self.opaque.items()}, **guarded}
 
     def of(self, expr: Expr) -> Column:
         """An expression over the one source, as a Column."""
         if isinstance(expr, Opaque):
-            return self.opaque[expr.key]
+            return as_column(self.opaque[expr.key])
         return F.expr(native_sql(expr))
 
     def all_of(self, conditions: Sequence[Expr]) -> Column:
         """All of the conditions: Spark evaluates an AND from left to right."""
+        return as_column(self.filter_by(conditions))
+
+    def filter_by(self, conditions: Sequence[Expr]) -> Column | str:
+        """The same for `DataFrame.filter`, which takes text in a single call to the JVM."""
         if not conditions:
-            return F.lit(True)
-        texts = _texts(conditions)
+            return "true"
+        texts = self._texts(conditions)
         if texts is None:
             return reduce(lambda left, right: left & right, map(self.of, conditions))
-        return F.expr(" AND ".join(f"({text})" for text in texts))
+        return " AND ".join(map(_bracketed, texts))
 
     def struct_of(self, exprs: Sequence[Expr]) -> Column:
         """A struct with a field for each expression."""
-        texts = _texts(exprs)
+        texts = self._texts(exprs)
         if texts is None:
             return F.struct(*map(self.of, exprs))
-        return F.expr(f"struct({', '.join(texts)})")
+        return F.expr(f"struct({', '.join(map(_bracketed, texts))})")
 
     def on(self, source: DataFrame, other: DataFrame) -> dict[str, Column]:
         """What a sample needs of one DataFrame, for another with its columns."""
@@ -81,7 +88,14 @@ class CatalystColumns:
 
     def named(self, name: str) -> Column:
         """A column of the source, or one that Catalyst computes for the tasks, under its name."""
-        return self.opaque[name] if name in self.opaque else F.col(quoted_name(name))
+        return as_column(self.opaque.get(name, quoted_name(name)))
+
+    def _texts(self, exprs: Sequence[Expr]) -> list[str] | None:
+        """The expressions as SQL, if all of them have one: one text is one call to the JVM, and a
+        dozen calls are a hundredth of a second."""
+        made = [self.opaque[e.key] if isinstance(e, Opaque) else native_sql(e) for e in exprs]
+        texts = [each for each in made if isinstance(each, str)]
+        return texts if len(texts) == len(made) else None
 
 
 def why_not_native(bound: BoundQuery) -> str | None:
@@ -100,19 +114,28 @@ def why_not_native(bound: BoundQuery) -> str | None:
 
 
 def run_native(
-    source: DataFrame, bound: BoundQuery, mesh: Mesh, columns: CatalystColumns
+    source: DataFrame,
+    bound: BoundQuery,
+    mesh: Mesh,
+    columns: CatalystColumns,
+    below: Sequence[Expr] = (),
 ) -> DataFrame:
-    """The query on a DataFrame, every kind of tuple in its own order."""
-    kept = source
-    if bound.operators:
-        kept = source.filter(mesh_condition(bound, mesh.tree, mesh.leaf_routes, columns))
-    return project(kept, bound)
+    """The query on a DataFrame, every kind of tuple in its own order, once all of `below` hold.
+
+    Where all tuples take one route it is one filter, as the user would have written it.
+    """
+    routes = mesh.leaf_routes if bound.operators else ((),)
+    if len(set(routes)) == 1:
+        every = [*below, *(conditions_of(bound)[index] for index in routes[0])]
+        return project(source.filter(columns.filter_by(every)) if every else source, bound)
+    kept = source.filter(columns.filter_by(below)) if below else source
+    return project(kept.filter(mesh_condition(bound, mesh.tree, routes, columns)), bound)
 
 
 def project(kept: DataFrame, bound: BoundQuery) -> DataFrame:
     """The query's output columns, of the source's rows that passed it."""
-    if bound.query.outputs is None and has_namesakes(kept.columns):
-        return kept  # nobody can select them by name
+    if bound.query.outputs is None:  # all columns, also those that nobody can select by name
+        return kept
     outputs = [(output.name, output.expr) for output in bound.outputs]
     if outputs == [(name, ours.Column(bound.source.alias, name)) for name in kept.columns]:
         return kept
@@ -127,11 +150,7 @@ def mesh_condition(
     `routes` are by leaf, left to right. Where all leaves have one route there is nothing to tell
     apart: it is what the user would have written, in that order.
     """
-    exprs = {
-        operator.index: operator.expr
-        for operator in bound.operators
-        if isinstance(operator, Filter) and not user_calls_of(operator.expr)
-    }
+    exprs = conditions_of(bound)
     if len(set(routes)) == 1:
         return columns.all_of([exprs[index] for index in routes[0]])
     conditions = {index: columns.of(expr) for index, expr in exprs.items()}
@@ -145,6 +164,15 @@ def mesh_condition(
         return F.when(test, yes).otherwise(written(node.no))
 
     return written(tree)
+
+
+def conditions_of(bound: BoundQuery) -> dict[int, Expr]:
+    """What Catalyst can evaluate of a query, by operator."""
+    return {
+        operator.index: operator.expr
+        for operator in bound.operators
+        if isinstance(operator, Filter) and not user_calls_of(operator.expr)
+    }
 
 
 def leaf_number(bound: BoundQuery, tree: Tree) -> Column:
@@ -171,12 +199,22 @@ def _in_order(conditions: Sequence[Column]) -> Column:
     return reduce(lambda rest, each: F.when(each, rest).otherwise(False), reversed(first), last)
 
 
-def _texts(exprs: Sequence[Expr]) -> list[str] | None:
-    """The expressions as SQL, if all of them have one: one text is one call to the JVM, and a
-    dozen calls are a hundredth of a second."""
-    if any(isinstance(expr, Opaque) for expr in exprs):
-        return None
-    return list(map(native_sql, exprs))
+def _bracketed(text: str) -> str:
+    """The text in brackets, which a comment at its end does not swallow."""
+    return f"({text}\n)" if "--" in text else f"({text})"
+
+
+def behind(guards: Sequence[Column | str], given: Column | str) -> Column:
+    """A column that is evaluated only where all guards hold, and is NULL elsewhere."""
+    column = as_column(given)
+    for guard in reversed(guards):
+        column = F.when(as_column(guard), column)
+    return column
+
+
+def as_column(given: Column | str) -> Column:
+    """SQL text as a Column; a Column as it is."""
+    return F.expr(given) if isinstance(given, str) else given
 
 
 def native_sql(expr: Expr) -> str:

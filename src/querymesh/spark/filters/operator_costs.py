@@ -39,6 +39,9 @@ most jobs could save, and a job that is dearer than it seems runs as written, an
 SHORT_TEXT, LONG_TEXT = 8.0, 200.0
 """Bytes of a text, before anybody has seen one."""
 
+PACKED = 2.5
+"""By so much files are packed, about."""
+
 COLUMN = "AttributeReference"
 
 TIMING_S, TIMED_ROWS = 0.2, 1_000
@@ -50,6 +53,13 @@ column of the row, which Spark keeps whole until the answer comes."""
 
 REMOTE_US = 10.0
 """What a call is taken to cost of a function that the driver cannot make, and so cannot time."""
+
+
+def text_bytes(size: float | None, rows: float | None) -> float:
+    """How long texts may be on average, of so many rows in files of this size."""
+    if rows is None or size is None or rows < 1:
+        return LONG_TEXT
+    return min(LONG_TEXT, max(SHORT_TEXT, PACKED * size / rows))
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,7 @@ class OperatorCosts:
         sure = all(price.how_sure >= 0.5 for price in prices)
         if budget_s >= TIMING_S:
             conditions = [self.job.columns.of(operator.expr) for operator in operators]
-            timed = timed_us(self.job.source.sparkSession, few, conditions, TIMING_S)
+            timed = timed_us(self.job.whole.sparkSession, few, conditions, TIMING_S)
             if timed is not None:
                 believed = believed_us(timed, prices)
                 ratio = ratio_to_prices(timed, prices)

@@ -15,7 +15,7 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.fixed_engine import FixedEngineLearning
-from querymesh.spark.filters.learning import Learning
+from querymesh.spark.filters.learning import TOO_SMALL, Learning
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.inputs import Data
 from querymesh.spark.sampling.machine_prices import price_level
@@ -51,14 +51,17 @@ _decided: WorkerCache[tuple[object, ...], tuple[Preparation, float]] = WorkerCac
 
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
+    kind = Learning if job.engine == "auto" else FixedEngineLearning
+    learning = kind(job, training, one_route)
+    if job.engine == "auto" and learning.is_small:
+        return learning.as_written(TOO_SMALL)
     key = _identity(job, training, one_route)
     kept = _decided.get(key)
-    if kept is not None and _still_holds(*kept, price_level(job.source.sparkSession)):
+    if kept is not None and _still_holds(*kept, price_level(job.whole.sparkSession)):
         _decided.put(key, kept)
         return replace(kept[0], remembered=True)
-    kind = Learning if job.engine == "auto" else FixedEngineLearning
-    found = kind(job, training, one_route).learn()
-    _decided.put(key, (found, price_level(job.source.sparkSession)))
+    found = learning.learn()
+    _decided.put(key, (found, price_level(job.whole.sparkSession)))
     if found.learned:
         why = found.mesh.why if found.decision is None else found.decision.why
         tell_learned(found.sample_rows, found.seconds, why, found.calls)
@@ -87,7 +90,7 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     plan = job.source.semanticHash()
     tables = tuple((alias, _same(each)) for alias, each in job.data.items())
     return (
-        id(job.source.sparkSession), plan, job.bound.query.sql, functions, _same(job.sample),
+        id(job.whole.sparkSession), plan, job.bound.query.sql, functions, _same(job.sample),
         tables, job.engine, job.named, one_route, repr(training), job.on_error,
     )  # fmt: skip
 

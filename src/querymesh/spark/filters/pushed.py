@@ -7,15 +7,16 @@ a whole partition. Such conditions are an ordinary filter below all others, and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from querymesh.query.bind.share import SharedQuery
-from querymesh.query.expr import Expr, columns_of, opaque_parts_of, user_calls_of
+from querymesh.query.expr import Expr, Opaque, columns_of, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
+from querymesh.spark.conditions.comparisons import is_comparison
 from querymesh.spark.conditions.facts import is_cheap
 from querymesh.spark.context import fields_analysed
 from querymesh.spark.filters.native import CatalystColumns, native_sql
@@ -28,25 +29,21 @@ KEPT = 256
 class LeftToSpark:
     """A query with the conditions taken out that are settled beforehand.
 
-    `bound` has the operators that remain. `below` is what Spark evaluates first, if anything,
-    `above` what must come after a Python function; `names` are how both read. `trees` are
-    Catalyst's readings of the operators that remain and have one, by index.
+    `bound` has the operators that remain. `below` is what Spark evaluates first, `above` what must
+    come after a Python function; `names` are how both read.
     """
 
     bound: BoundQuery
-    below: Column | None = None
-    above: tuple[Column, ...] = ()
+    below: tuple[Expr, ...] = ()
+    above: tuple[Expr, ...] = ()
     names: tuple[str, ...] = ()
-    trees: Mapping[int, Node] = field(default_factory=dict)
 
-    def filtered(self, source: DataFrame) -> DataFrame:
+    def filtered(self, source: DataFrame, columns: CatalystColumns) -> DataFrame:
         """The source with what comes first as an ordinary filter."""
-        return source if self.below is None else source.filter(self.below)
+        return source.filter(columns.filter_by(self.below)) if self.below else source
 
 
-def left_to_spark(
-    source: DataFrame, bound: BoundQuery, columns: CatalystColumns, *, settle: bool
-) -> LeftToSpark:
+def left_to_spark(bound: BoundQuery, columns: CatalystColumns, *, settle: bool) -> LeftToSpark:
     """Tell the conditions that Spark does best from the operators that are worth ordering.
 
     To `settle` is to leave all to Spark that only Catalyst can evaluate, in the order as written:
@@ -59,60 +56,75 @@ def left_to_spark(
         for operator in bound.operators
         if isinstance(operator, Filter) and _is_of_source(operator, bound)
     }
-    trees = dict(zip(native, _trees(source, bound, columns, [*native.values()]), strict=True))
     below: set[int] = set()
     above: set[int] = set()
-    first = _before_functions(bound, trees) if settle else frozenset()
+    first = _before_functions(bound, native) if settle else frozenset()
     for operator in bound.operators:
-        if operator.index not in trees:
+        if operator.index not in native:
             continue
-        opaque = settle and bool(opaque_parts_of(_expr(operator)))
-        early = opaque or operator.index in first or is_cheap(trees[operator.index])
+        expr = native[operator.index]
+        opaque = settle and bool(opaque_parts_of(expr))
+        early = opaque or operator.index in first or _is_cheap(expr, columns)
         if early and operator.after <= below:
             below.add(operator.index)
         elif opaque:
             above.add(operator.index)
     gone = below | above
-    kept = [operator.index for operator in bound.operators if operator.index not in gone]
     return LeftToSpark(
         replace(bound, operators=without(bound.operators, gone)),
-        columns.all_of([native[index] for index in sorted(below)]) if below else None,
-        tuple(columns.of(native[index]) for index in sorted(above)),
+        tuple(native[index] for index in sorted(below)),
+        tuple(native[index] for index in sorted(above)),
         tuple(operator.name for operator in bound.operators if operator.index in gone),
-        {new: trees[old] for new, old in enumerate(kept, start=1) if old in trees},
     )
 
 
-def _before_functions(bound: BoundQuery, trees: Collection[int]) -> frozenset[int]:
+def _before_functions(bound: BoundQuery, native: Mapping[int, Expr]) -> frozenset[int]:
     """The conditions that must be settled below, since one that only Catalyst can evaluate is among
     them and a function is declared to come after it: with it, all that it comes after."""
-    functions = [op for op in bound.operators if op.index not in trees]
-    awaited = frozenset(index for op in functions for index in op.after if index in trees)
-    opaque = [op for op in bound.operators if op.index in awaited and opaque_parts_of(_expr(op))]
-    return frozenset(index for op in opaque for index in {op.index, *op.after} if index in trees)
+    functions = [op for op in bound.operators if op.index not in native]
+    awaited = frozenset(index for op in functions for index in op.after if index in native)
+    opaque = [
+        op for op in bound.operators if op.index in awaited and opaque_parts_of(native[op.index])
+    ]
+    return frozenset(index for op in opaque for index in {op.index, *op.after} if index in native)
 
 
 _known: WorkerCache[tuple[object, ...], list[Node]] = WorkerCache(KEPT)
 """Readings of conditions on a schema: it takes Catalyst half a millisecond a node to tell one."""
 
 
-def _trees(
+def trees_of(source: DataFrame, bound: BoundQuery, columns: CatalystColumns) -> dict[int, Node]:
+    """How Catalyst reads the operators that it can evaluate, by index."""
+    found: dict[int, Node] = {}
+    asked: dict[int, Expr] = {}
+    for operator in bound.operators:
+        if not isinstance(operator, Filter) or not _is_of_source(operator, bound):
+            continue
+        expr = operator.expr
+        if isinstance(expr, Opaque) and expr.key in columns.trees:
+            found[operator.index] = columns.trees[expr.key]
+        else:
+            asked[operator.index] = expr
+    trees = _analysed(source, bound, columns, list(asked.values()))
+    return found | dict(zip(asked, trees, strict=True))
+
+
+def _analysed(
     source: DataFrame, bound: BoundQuery, columns: CatalystColumns, exprs: Sequence[Expr]
 ) -> list[Node]:
-    """How Catalyst reads the expressions, whose columns are the source's."""
     if not exprs:
         return []
     if any(opaque_parts_of(expr) for expr in exprs):
         return fields_analysed(source, columns.struct_of(exprs))
     ansi = source.sparkSession.conf.get("spark.sql.ansi.enabled")
-    schema = str(bound.schemas[bound.source.alias])
-    key = (ansi, schema, *map(native_sql, exprs))
+    key = (ansi, bound.schemas[bound.source.alias], *map(native_sql, exprs))
     return _known.get_or_make(key, lambda: fields_analysed(source, columns.struct_of(exprs)))
 
 
-def _expr(operator: Operator) -> Expr:
-    assert isinstance(operator, Filter)
-    return operator.expr
+def _is_cheap(expr: Expr, columns: CatalystColumns) -> bool:
+    if isinstance(expr, Opaque):
+        return expr.key in columns.trees and is_cheap(columns.trees[expr.key])
+    return is_comparison(expr)
 
 
 def without(operators: Collection[Operator], gone: Collection[int]) -> tuple[Operator, ...]:

@@ -33,8 +33,15 @@ from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.task.filter_task import SENT, FilterTask
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.spark.context import has_python_filter, task_place
+from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
-from querymesh.spark.filters.native import CatalystColumns, leaf_number, mesh_condition, project
+from querymesh.spark.filters.native import (
+    CatalystColumns,
+    conditions_of,
+    leaf_number,
+    mesh_condition,
+    project,
+)
 from querymesh.spark.workers.task_edge import at_the_edge
 
 _by_hints: Any = arrow_udf
@@ -123,22 +130,11 @@ def columns_to_send(
     return Sent(tuple(n for n, _ in every_column), tuple(c for _, c in every_column))
 
 
-def staged_filter(
-    source: DataFrame,
-    task: FilterTask,
-    sent: Sent,
-    mesh: Mesh,
-    columns: CatalystColumns,
-    above: Sequence[Column] = (),
-) -> DataFrame:
-    """The rows of the source that pass every stage, with the query's output columns.
-
-    `above` are conditions that Catalyst evaluates last, whatever the mesh.
-    """
-    bound, stages = task.bound, mesh.stages
-    if stages is not None and any(stages.before(mesh)):
-        source = source.filter(mesh_condition(bound, mesh.tree, stages.before(mesh), columns))
-    later = list(above)
+def staged_filter(job: FilterJob, task: FilterTask, sent: Sent, mesh: Mesh) -> DataFrame:
+    """The rows of the source that pass every stage, with the query's output columns."""
+    bound, stages, columns = task.bound, mesh.stages, job.columns
+    source = _first_filtered(job, bound, mesh)
+    later = [columns.of(expr) for expr in job.left.above]
     if stages is not None and any(stages.after(mesh)):
         later.insert(0, mesh_condition(bound, mesh.tree, stages.after(mesh), columns))
     barrier = _is_barrier(source, bound, mesh, later=bool(later))
@@ -152,6 +148,19 @@ def staged_filter(
     for condition in reversed(later):
         keeps = F.when(condition, keeps).otherwise(False)
     return project(source.filter(F.when(verdict.isNotNull(), keeps).otherwise(False)), bound)
+
+
+def _first_filtered(job: FilterJob, bound: BoundQuery, mesh: Mesh) -> DataFrame:
+    """The source with what is left to Spark below, and with what the mesh has Catalyst evaluate
+    first: one filter, where that is one order."""
+    before = mesh.stages.before(mesh) if mesh.stages is not None else ()
+    if not any(before):
+        return job.source
+    if len(set(before)) == 1:
+        exprs = conditions_of(bound)
+        every = [*job.left.below, *(exprs[index] for index in before[0])]
+        return job.whole.filter(job.columns.filter_by(every))
+    return job.source.filter(mesh_condition(bound, mesh.tree, before, job.columns))
 
 
 Stage = Callable[[Sequence[str], Iterator[Any], TaskPlace], Iterator[pa.Array]]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
-from querymesh.spark.context import CarriedBroadcasts
+from querymesh.spark.udfs.python_udf import CarriedBroadcasts
 
 
 @dataclass(frozen=True)

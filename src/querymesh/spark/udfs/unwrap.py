@@ -14,19 +14,17 @@ from importlib.util import find_spec
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.types import _parse_datatype_json_string
 from pyspark.util import PythonEvalType
 
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.context import (
     AnalysedExpression,
-    CarriedBroadcasts,
     analysed,
-    python_udf,
     python_worker_settings,
 )
 from querymesh.spark.udfs.pickled_results import is_known_to_pickle
+from querymesh.spark.udfs.python_udf import CarriedBroadcasts, python_udf
 from querymesh.spark.udfs.spark_function import SparkFunction
 
 EVAL_TYPES = (
@@ -105,17 +103,17 @@ def unwrapped(
     depth = len(_chain(expression.tree))
     calls = [expression.part((0,) * level) for level in range(depth)]
     found = [python_udf(call.expression) for call in calls]
-    returns = _parse_datatype_json_string(found[0].returns)
-    types = [_parse_datatype_json_string(text) for text in found[-1].arguments]
+    returns = calls[0].type
+    innermost = calls[-1]
+    keywords = [_keyword(child) for child in innermost.tree.children]
+    ways = [(i,) if keyword is None else (i, 0) for i, keyword in enumerate(keywords)]
+    arguments = [innermost.part(way) for way in ways]
+    types = [argument.type for argument in arguments]
     without_arrow = expression.tree.fields["evalType"] == PythonEvalType.SQL_BATCHED_UDF
     if without_arrow and not is_known_to_pickle(returns):
         return None
     if not all(_travels(each, with_maps=not without_arrow) for each in (returns, *types)):
         return None
-    innermost = calls[-1]
-    keywords = [_keyword(child) for child in innermost.tree.children]
-    ways = [(i,) if keyword is None else (i, 0) for i, keyword in enumerate(keywords)]
-    arguments = [innermost.part(way) for way in ways]
     if not arguments:
         arguments = analysed(session.range(1), [F.lit(True)])
         types = [T.BooleanType()]
