@@ -44,13 +44,12 @@ from querymesh.optimize.placement.worth import (
     worth_learning,
 )
 from querymesh.optimize.train.training import Training
-from querymesh.query.expr import Opaque, columns_of, opaque_parts_of
-from querymesh.query.model import Filter
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
-from querymesh.spark.filters.staged import exprs_of, tellable
+from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
+from querymesh.spark.filters.staged import tellable
 from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
@@ -95,9 +94,8 @@ TOO_SMALL = (
     "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
 )
 
-SAMPLED_COLUMNS, SAMPLE_BYTES = 32, 128 << 20
-"""Columns that nothing reads and that are sampled all the same, since kinds may differ by them, and
-about how large a sample may be."""
+SAMPLE_BYTES = 128 << 20
+"""About how large a sample may be."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class Learning:
             return True
         # What Catalyst computes is in no file: there is no look into them.
         by_files = text_bytes(seen.bytes, seen.rows)
-        return bool(self._opaque_parts()) and self._pays_s(seen.rows, by_files) < LEAST_BUDGET_S
+        return bool(opaque_parts(self.asked)) and self._pays_s(seen.rows, by_files) < LEAST_BUDGET_S
 
     def _pays_s(self, rows: float, text_bytes: float) -> float:
         """What learning may take for so many rows, with texts of so many bytes."""
@@ -177,7 +175,7 @@ class Learning:
         What was seen sharpens what operators cost and how many rows they meet.
         """
         job = self.job
-        if self.insist or self._opaque_parts() or len(self.statistics.sources) != 1:
+        if self.insist or opaque_parts(self.asked) or len(self.statistics.sources) != 1:
             return None
         sources = self.statistics.sources
         look = quick_look(self.statistics.plan, sources[0])
@@ -316,7 +314,7 @@ class Learning:
     @cached_property
     def _text_bytes(self) -> float:
         """How long texts may be on average, by the bytes that a row has in its files."""
-        return text_bytes(self.statistics.bytes, self.rows)
+        return LONG_TEXT if self.rows is None else text_bytes(self.statistics.bytes, self.rows)
 
     def _budget_s(self, plain_us: tuple[float, float]) -> float:
         """What learning may still take; enough for anything where it is insisted upon."""
@@ -334,7 +332,7 @@ class Learning:
         if self.looked_at is not None:
             return self.looked_at
         computed = job.columns.sampled
-        wanted = {part.key for part in self._opaque_parts()}
+        wanted = {part.key for part in opaque_parts(self.asked)}
         if isinstance(job.sample, pa.Table):
             if not wanted:
                 return job.sample.select(schema.names).slice(0, rows)
@@ -349,7 +347,7 @@ class Learning:
                 taken = bounded_sample(
                     frame,
                     min(rows, self._affordable_rows),
-                    columns=self._sampled_columns,
+                    columns=sampled_columns(job.bound),
                     extra=extra,
                     seed=self.training.seed,
                 )
@@ -361,21 +359,6 @@ class Learning:
         return taken if isinstance(taken, NoSample) else taken.table
 
     @property
-    def _sampled_columns(self) -> list[str]:
-        """What conditions read, in Python or in Catalyst, and what may tell kinds apart."""
-        bound = self.job.bound
-        own = {None, bound.source.alias}
-        read = {
-            column.name
-            for operator in bound.operators
-            for expr in exprs_of(operator)
-            for column in columns_of(expr)
-            if column.relation in own
-        }
-        telling = tellable(bound, SAMPLED_COLUMNS)
-        return [n for n in bound.schemas[bound.source.alias].names if n in read or n in telling]
-
-    @property
     def _affordable_rows(self) -> int:
         """How many rows a sample may have, if they are as long as their files say."""
         rows = self.rows
@@ -383,15 +366,6 @@ class Learning:
         if not rows or size is None:
             return MOST_SAMPLE_ROWS
         return max(LEAST_LOOKED_AT, int(SAMPLE_BYTES / max(1.0, PACKED * size / rows)))
-
-    def _opaque_parts(self) -> list[Opaque]:
-        parts = [
-            part
-            for operator in self.asked.operators
-            if isinstance(operator, Filter)
-            for part in opaque_parts_of(operator.expr)
-        ]
-        return list(dict.fromkeys(parts))
 
     def _decide(self, profile: Profile, costs: Costs) -> Decision:
         # Who insists on learning asks what is best for a row.
