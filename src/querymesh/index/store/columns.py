@@ -28,6 +28,10 @@ class Columns:
         """A column with all rows of the batch."""
         return self._column(name)[0]
 
+    def numbers(self, name: str) -> Array | None:
+        """A column as integers of its width; None where it is no column of numbers, or has NULL."""
+        return self._column(name)[1]
+
     def take(self, name: str, rows: Array) -> pa.Array:
         """A column at these rows."""
         column, numbers = self._column(name)

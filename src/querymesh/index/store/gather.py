@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from querymesh.arrays import Array, Ints
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels
-from querymesh.index.store.columns import NO_INTS, numbers_of, plain_width_bytes
+from querymesh.index.store.columns import NO_INTS, Columns, plain_width_bytes
 
 
 class Gather:
@@ -47,18 +47,23 @@ class Gather:
         """From one array of numbers for each partition."""
         return self._wide([(columns[number], part) for number, part in self._parts()])
 
-    def arrow(self, columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-        """From one Arrow array for each partition, all of one type."""
-        used = [(columns[number], part) for number, part in self._parts()]
+    def arrow(self, batches: Sequence[Columns], name: str, kind: pa.DataType) -> pa.Array:
+        """A column, from the rows of each partition, all of one type."""
+        used = [(batches[number], part) for number, part in self._parts()]
         if not used:
             return pa.array([], kind)
         width = plain_width_bytes(kind)
-        if width and not any(column.null_count for column, _ in used):
-            plain = [(numbers_of(column, width), part) for column, part in used]
+        numbers = [columns.numbers(name) for columns, _ in used] if width else []
+        parts = [part for _, part in used]
+        plain = [
+            (each, part) for each, part in zip(numbers, parts, strict=False) if each is not None
+        ]
+        if len(plain) == len(used):
             out = self._wide(plain) if width == 8 else self._narrow(plain, width)
             return pa.Array.from_buffers(kind, self._size, [None, pa.py_buffer(out)])
         taken = [
-            pc.take(column, pa.array(self._local[part]), boundscheck=False) for column, part in used
+            pc.take(columns.whole(name), pa.array(self._local[part]), boundscheck=False)
+            for columns, part in used
         ]
         together = pa.concat_arrays(taken)
         return together if self._grouped else pc.take(together, self._back(), boundscheck=False)

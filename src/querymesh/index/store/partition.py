@@ -79,6 +79,7 @@ class Partition:
     ) -> None:
         indexed = indexed or Indexed()
         self.rows = rows
+        self.columns = Columns(rows)
         self.keys = tuple(map(ints, keys))
         self.orders = tuple(map(ints, orders))
         self.times = ints(times)
@@ -214,7 +215,7 @@ class Partition:
 
     def _with(self, serials: Ints | None, indexed: Indexed) -> Partition:
         """The same rows with other indices, or none."""
-        return Partition(
+        other = Partition(
             self.rows,
             self.keys,
             self.orders,
@@ -223,6 +224,8 @@ class Partition:
             bounds=(self.first, self.last),
             indexed=indexed,
         )
+        other.columns = self.columns
+        return other
 
     @property
     def index_bytes(self) -> int:
@@ -258,7 +261,7 @@ class Partition:
 
     def taken(self, chosen: Integers, bounds: tuple[int, int] | None = None) -> Partition:
         """These rows, in this order; `bounds` if they are known."""
-        columns = Columns(self.rows)
+        columns = self.columns
         arrays = [columns.take(name, chosen) for name in self.rows.schema.names]
         # A batch without columns, of a stream of which only keys are read, still has its rows.
         rows = (

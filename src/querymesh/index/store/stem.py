@@ -190,7 +190,7 @@ class Stem:
     def take(self, name: str, rows: Ints) -> pa.Array:
         """A column of the stream for these row ids."""
         kind = pa.null() if self._schema is None else self._schema.field(name).type
-        return self.gather(rows).arrow([p.rows.column(name) for p in self.partitions], kind)
+        return self.gather(rows).arrow([p.columns for p in self.partitions], name, kind)
 
     def key(self, j: int, rows: Ints) -> Ints:
         """Equality codes of a join attribute for these row ids."""
