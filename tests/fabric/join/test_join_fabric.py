@@ -8,6 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import querymesh as qm
+from querymesh.classify.tree import Leaf, Split, Threshold
 from querymesh.errors import PredicateError
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.join import state
@@ -348,6 +349,24 @@ def test_keys_that_differ_only_in_the_type_of_a_number_are_two():
     running = Running(sql, key=pa.string())
     rows = {"a": [(0, "x", 1)], "b": [(0, "x1", 2)], "c": [(0, "xtrue", 3)]}
     assert running.step(**rows) == [(1, 2, 3)]
+
+
+def test_what_stands_behind_the_probes_is_counted_leaf_by_leaf():
+    running = Running(PAIR + " AND a.v + b.v > 12")
+    (single,) = running.routers()["a"].mesh.routes
+    tree = Split(Threshold("v", 1.0, False), Leaf(0), Leaf(0))
+    mesh = replace(running.routers()["a"].mesh, tree=tree, leaves=())
+    running.routers = lambda **_: {**Running.routers(running), "a": MeshRouter(mesh)}
+    assert running.step(b=[(0, 7, 10), (0, 7, 11)]) == []
+    assert running.step(a=[(1, 7, 1), (1, 7, 2), (1, 7, 3)]) == [(2, 11), (3, 10), (3, 11)]
+    probe, condition = single
+    visits = running.fabric.views["a"].metrics.visits
+    for leaf, arrived, passed in ((0, 1, 0), (1, 2, 3)):
+        assert visits[0, leaf, probe].evaluations == arrived
+        assert (
+            visits[0, leaf, probe].passed == visits[0, leaf, condition].evaluations == 2 * arrived
+        )
+        assert visits[0, leaf, condition].passed == passed
 
 
 def too_long(rows):

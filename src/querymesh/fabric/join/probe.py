@@ -28,7 +28,7 @@ from querymesh.fabric.core.ruster import Ruster, in_parts
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept
 from querymesh.index.kernels import travel as t
 from querymesh.index.probe.program import Arriving, Combinations, Program, Step, Waiting
-from querymesh.index.store.codes import equality_codes
+from querymesh.index.store.codes import equality_codes, ints
 from querymesh.index.store.request import OPS, Asked
 from querymesh.index.store.stem import Stem
 from querymesh.query.join import JoinComparison, JoinQuery, KeyClass
@@ -140,9 +140,14 @@ class JoinedKeys:
 
     def arriving(self, window: JoinWindow) -> Arriving:
         """Arrivals of the stream, as programs take them."""
-        before = {self.number[a]: counts for a, counts in window.before.items() if a in self.number}
+        before = {self.number[alias]: ints(counts) for alias, counts in window.before.items()}
         return Arriving(
-            window.keys, window.orders, window.times, window.serials, before, self.range_us
+            tuple(map(ints, window.keys)),
+            tuple(map(ints, window.orders)),
+            ints(window.times),
+            ints(window.serials),
+            before,
+            self.range_us,
         )
 
     def waiting(self, ruster: JoinRuster) -> Waiting:

@@ -235,7 +235,9 @@ class ViewFabric(Fabric):
             stretches = [self._stretch(stack) for stack in after]
             sizes = [len(each.probes) for each in stretches]
             # Where something is left to do, or not the same is joined, leaves part behind it.
-            apart = len({(each.rest, frozenset(each.relations)) for each in stretches}) > 1
+            ways = {frozenset(each.relations) for each in stretches}
+            left = any(each.rest for each in stretches)
+            apart = len(stretches) > 1 and (left or len(ways) > 1)
             self._plans[stacks] = _RoutePlan(
                 stretches,
                 self._keys.program(
