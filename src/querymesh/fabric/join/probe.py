@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from querymesh.arrays import Bools, Ints
 from querymesh.fabric.core.operators import MOST_ROWS
 from querymesh.fabric.core.ruster import Ruster, in_parts
+from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept
 from querymesh.index.kernels import travel as t
 from querymesh.index.probe.program import Arriving, Combinations, Program, Step, Waiting
@@ -155,9 +156,17 @@ class JoinedKeys:
         joined = {self.number[alias]: rows for alias, rows in ruster.matches.items()}
         return Waiting(ruster.rows, ruster.newest, ruster.until, joined)
 
-    def matches(self, found: Combinations, joined: Set[str]) -> dict[str, Ints]:
-        """The row ids of what is joined, the source aside."""
-        return {alias: found.joined[self.number[alias]] for alias in joined - {self.source}}
+    def ruster(
+        self,
+        window: JoinWindow,
+        token: RouteToken,
+        leaf: int,
+        found: Combinations,
+        joined: Set[str],
+    ) -> JoinRuster:
+        """What came out of a program, with the relations that are joined by now."""
+        matches = {alias: found.joined[self.number[alias]] for alias in joined - {self.source}}
+        return JoinRuster(window, found.rows, token, leaf, matches, found.newest, found.until)
 
     def verified(self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]) -> JoinRuster:
         """The rows whose keys are equal and do not just share a hash: of the relations probed with
@@ -248,15 +257,8 @@ class ProbeModule:
         states = np.zeros(len(ruster), np.int64)
         arriving = keys.arriving(ruster.of)
         for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
-            out = JoinRuster(
-                ruster.window,
-                found.rows,
-                ruster.token.pop(),
-                ruster.leaf,
-                keys.matches(found, joined | {relation}),
-                found.newest,
-                found.until,
-            )
+            token = ruster.token.pop()
+            out = keys.ruster(ruster.of, token, ruster.leaf, found, joined | {relation})
             yield keys.verified(out, known, (relation,))
         self.comparisons += int(counts.looked.sum())
 

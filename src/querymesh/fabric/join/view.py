@@ -216,11 +216,9 @@ class ViewFabric(Fabric):
             reached = plan.leaf_of[found.states] if plan.apart else None
             for leaf in [0] if reached is None else np.unique(reached).tolist():
                 stretch = plan.stretches[leaf]
-                whole = JoinRuster(
-                    window, found.rows, RouteToken(stretch.rest), leaf,
-                    self._keys.matches(found, start.union(stretch.relations)),
-                    found.newest, found.until,
-                )  # fmt: skip
+                joined = start.union(stretch.relations)
+                token = RouteToken(stretch.rest)
+                whole = self._keys.ruster(window, token, leaf, found, joined)
                 if reached is not None:
                     whole = kept(whole, reached == leaf)
                 checked = self._keys.verified(whole, start, stretch.relations)
@@ -268,11 +266,8 @@ class ViewFabric(Fabric):
         states = np.zeros(len(ruster), np.int64)
         arriving, waiting = keys.arriving(ruster.of), keys.waiting(ruster)
         for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
-            matches = keys.matches(found, joined | set(stretch.relations))
-            out = JoinRuster(
-                ruster.window, found.rows, RouteToken(stretch.rest), ruster.leaf,
-                matches, found.newest, found.until,
-            )  # fmt: skip
+            by_now = joined.union(stretch.relations)
+            out = keys.ruster(ruster.of, RouteToken(stretch.rest), ruster.leaf, found, by_now)
             checked = keys.verified(out, joined, stretch.relations)
             if len(checked):
                 yield checked

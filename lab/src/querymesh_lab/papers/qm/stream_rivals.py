@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.cost.route_time import Overheads
-from querymesh.fabric.profile.calibrate import calibrate
-from querymesh.fabric.profile.calibrate_join import probing_us
+from querymesh.fabric.profile.calibrate_join import asking_us, leaf_us
 from querymesh.fabric.profile.join_profile import SampledJoin
 from querymesh.fabric.routers.make_eddy import CBR
 from querymesh.fabric.routers.routing import Routing
@@ -111,11 +110,11 @@ def _by_alias(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def quiet_overheads(window: int) -> Overheads:
-    """What tests, and rusters at a join state, cost: the least of several readings, since a busy
-    machine only adds."""
-    node_us = min(calibrate.__wrapped__(window).node_us for _ in range(CALIBRATIONS))
-    ruster_us = min(probing_us.__wrapped__() for _ in range(CALIBRATIONS))
-    return Overheads(node_us, ruster_us, window)
+    """What tests and leaves cost a join: the least of several readings, since a busy machine only
+    adds."""
+    test_us = min(asking_us.__wrapped__() for _ in range(CALIBRATIONS))
+    one_leaf_us = min(leaf_us.__wrapped__() for _ in range(CALIBRATIONS))
+    return Overheads(test_us, one_leaf_us, window)
 
 
 def train_stream_rivals(
