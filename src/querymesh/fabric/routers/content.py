@@ -26,6 +26,11 @@ from querymesh.fabric.core.router import VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
+from querymesh.fabric.routers.content_table import (
+    classes_by_content,
+    content_visited,
+    outcomes_of,
+)
 from querymesh.fabric.routers.eddy import (
     NO_PAIR,
     PAIR,
@@ -36,8 +41,10 @@ from querymesh.fabric.routers.eddy import (
     EddyRouter,
     no_window,
 )
+from querymesh.fabric.routers.eddy_table import Classes, Table
 from querymesh.fabric.routers.estimates import Pair
 from querymesh.fabric.routers.routing import Routing
+from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
 
 BESIDES = 2.0
@@ -85,13 +92,17 @@ class ContentRouter(EddyRouter):
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Most tuples in one ruster, and those that profile an operator in one each."""
-        if window.rows:
-            self.learning.advance(window.rows)
-        self._targets = self.learning.targets
-        slots = self._slots(window.rows)
+        slots = self.begin_chunk(window.rows)
         leaves = range(PLAIN, PROFILED + len(self._targets))
         made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
         return [ruster for ruster in made if len(ruster)] or made[:1]
+
+    def begin_chunk(self, rows: int) -> Ints:
+        """The leaf of each tuple: which of the operators being profiled it profiles, if any."""
+        if rows:
+            self.learning.advance(rows)
+        self._targets = self.learning.targets
+        return self._slots(rows)
 
     def _slots(self, rows: int) -> Ints:
         """For each tuple its leaf: which of the targets it profiles, if any."""
@@ -109,9 +120,6 @@ class ContentRouter(EddyRouter):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """Send a ruster to the operator it profiles, else its tuples where their content says."""
-        target = self._target(ruster)
-        if target is not None:
-            return [self._sent(ruster, target)]
         if self.routing.trial_by != "cost" or ruster.leaf != PLAIN:
             return super().choose(ruster)
         started = perf_counter()  # processor time is a call of the kernel, and may take longer
@@ -119,12 +127,31 @@ class ContentRouter(EddyRouter):
         self.learning.worked(1e6 * (perf_counter() - started))
         return parts
 
+    def decide(self, ruster: Ruster, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """As any Eddy, but that tuples which profile an operator go there as soon as they can."""
+        target = self._target(ruster)
+        return super().decide(ruster, as_rusters) if target is None else ([target], 0)
+
+    def table(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Table:
+        """As any Eddy's; the time it takes is what routing costs."""
+        started = perf_counter()
+        table = super().table(window, leaves, own_done)
+        self.learning.worked(1e6 * (perf_counter() - started))
+        return table
+
+    def _classes(self, window: ClassificationWindow, leaves: Ints) -> Classes:
+        plain = leaves == PLAIN
+        pairs = self.estimates.pairs.values()
+        if pairs and self.routing.one_route_per_chunk:
+            plain = np.zeros(len(leaves), bool)  # a chunk goes by the mean of all its tuples
+        return classes_by_content(plain, leaves, pairs, lambda pair: self.codes(window, pair))
+
     def _target(self, ruster: Ruster) -> int | None:
         """Where a ruster that profiles an operator has to go: to it, or to what must come before.
 
         None if it has been there, or cannot get there yet.
         """
-        profiled = self._profiled(ruster)
+        profiled = self._profiled(ruster.leaf)
         choices = ruster.token.choices or (ruster.token.top,)
         if profiled is None or profiled not in choices:
             return None
@@ -132,27 +159,27 @@ class ContentRouter(EddyRouter):
         ready = [k for k in sorted(before) if not self._after[k] & set(choices)]
         return ready[0] if ready else profiled
 
-    def _profiled(self, ruster: Ruster) -> int | None:
-        slot = ruster.leaf - PROFILED
+    def _profiled(self, leaf: int) -> int | None:
+        slot = leaf - PROFILED
         return self._targets[slot] if 0 <= slot < len(self._targets) else None
 
-    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """Send each tuple to the operator that is expected to drop most, by its content."""
+    def _best(self, ruster: Ruster, ready: list[int], as_rusters: bool) -> int | Ints:
+        """For each tuple the operator that is expected to drop most, by its content."""
         pairs = self.estimates.pairs
         if not any(k in pairs for k in ready):
-            return super()._decided(ruster, ready)
+            return super()._best(ruster, ready, as_rusters)
         if self.routing.one_route_per_chunk:
             means = [float(np.mean(self._expected(ruster, k))) for k in ready]
             merits_of_all = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
-            return [self._sent(ruster, ready[int(np.argmax(merits_of_all))])]
+            return int(np.argmax(merits_of_all))
         rows = len(ruster)
         merits = np.empty((len(ready), rows))
         for context, k in enumerate(ready):
             merits[context] = self._merit(self._expected(ruster, k), k)
         chosen = np.argmax(merits, axis=0)
-        if self.routing.split_if_cheaper and self.routing.by_cost:
+        if as_rusters and self.routing.split_if_cheaper and self.routing.by_cost:
             chosen = self._worth_it(ready, merits, chosen)
-        return self._grouped(ruster, ready, chosen)
+        return chosen
 
     def _worth_it(self, ready: list[int], merits: Floats, chosen: Ints) -> Ints:
         """The chosen operators; the common one for tuples that save less than a ruster takes.
@@ -186,10 +213,9 @@ class ContentRouter(EddyRouter):
             self._coded[key] = self.partitions.codes(*key, window.batch.column)
         return self._coded[key]
 
-    def went_by(self, chosen: Ruster) -> str:
+    def went_by(self, leaf: int, index: int) -> str:
         """What a routing call went by: profiling, or the operator's classifier attribute."""
-        index = chosen.token.top
-        if self._profiled(chosen) == index:
+        if self._profiled(leaf) == index:
             return PROFILING
         pair = self.estimates.pairs.get(index)
         return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
@@ -206,6 +232,26 @@ class ContentRouter(EddyRouter):
             if chosen.token.ahead == self._token.ahead:
                 self.learning.set_out(rows)
             self.learning.visited(index, rows)
+
+    def learn_table(self, window: ClassificationWindow, table: Table, counts: Counts) -> None:
+        """Update W and S, count the visits of plain tuples, and add the others to samples."""
+        super().learn_table(window, table, counts)
+        levels, count = table.visit_of.shape
+        plain = counts.evaluated * (table.classes.leaves == PLAIN)[table.class_of_state]
+        if levels == self._token.ahead:
+            self.learning.set_out(int(plain[:count].sum()))
+        by_visit = table.by_visit(plain).tolist()
+        for (_, index), rows in zip(table.visits, by_visit, strict=True):
+            self.learning.visited(index, int(rows))
+        for index, pair in self.estimates.pairs.items():
+            codes, size = self.codes(window, pair), len(pair.selectivity)
+            for seen in content_visited(table, counts, index, codes, size):
+                self.estimates.add_content(index, *seen)
+        asked = window.batch.select(list(self.learning.attributes))
+        for slot, index in enumerate(self._targets):
+            rows, outcomes = outcomes_of(table, counts, index, PROFILED + slot)
+            if len(rows):
+                self.learning.sampled(index, asked.take(rows), outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""

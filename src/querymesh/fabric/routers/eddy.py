@@ -7,6 +7,9 @@ operator travel as one ruster::
     chunk of 1,000 ──> choose ──> 700 to op2 ──> 90 pass ──> choose ──> 60 to op1, 30 to op3 ...
                               └─> 300 to op1 ──> 20 pass ──> choose ──> ...
 
+Where operators are probes of windows, all decisions of a chunk are made as it sets out, as a table
+(`eddy_table.py`), by which one compiled program takes its tuples along.
+
 Estimates are updated as outcomes arrive; a chunk of one tuple is the paper's Eddy to the letter.
 Routing calls are counted as the paper counts them, one for each tuple and decision; a chunk that
 travels together is one.
@@ -27,8 +30,10 @@ from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import Router, VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.routers.eddy_table import Classes, Table, table_of
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
+from querymesh.index.probe.program import Counts
 from querymesh.index.store.stem import Stem
 from querymesh.query.model import Lookup, Meeting, Operator, Probe
 from querymesh.stats.profile import Route
@@ -86,17 +91,42 @@ class EddyRouter(Router):
         """All tuples as one ruster whose token leaves the whole order open."""
         return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
 
+    def begin_chunk(self, rows: int) -> Ints:
+        """Begin a chunk of so many tuples: the leaf of each."""
+        return np.full(rows, PLAIN)
+
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The ruster in parts, by the operator that each tuple goes to next."""
+        return self._grouped(ruster, *self.decide(ruster))
+
+    def decide(self, ruster: Ruster, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """The operators that may be next, and the number of that which all of a ruster's tuples, or
+        each of them, go to; `as_rusters` tells whether tuples that go apart cost more."""
         if self.estimates.keeps_contexts and ruster.window is not self._sized():
             self._resize(ruster.window)
         choices = ruster.token.choices or (ruster.token.top,)
-        ready = [k for k in choices if not self._after[k] & set(choices)]
+        ready = [k for k in choices if not self._after[k].intersection(choices)]
         if len(ready) == 1:
-            return [self._sent(ruster, ready[0])]
+            return ready, 0
         if self.routing.choice == "lottery":
-            return self._grouped(ruster, ready, self._drawn(ruster, ready))
-        return self._decided(ruster, ready)
+            return ready, self._drawn(ruster, ready)
+        return ready, self._best(ruster, ready, as_rusters)
+
+    def table(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Table:
+        """All that is decided for a chunk, whose tuples have these leaves, from the beginning or
+        from where the conditions on their stream are behind them."""
+        token = RouteToken(self._token.stack[-1:]) if own_done else self._token
+        return table_of(
+            window, token, self._classes(window, leaves), lambda each: self.decide(each, False)
+        )
+
+    def _classes(self, window: ClassificationWindow, leaves: Ints) -> Classes:
+        """All tuples are alike; in a lottery each has its own luck."""
+        if self.routing.choice == "lottery" and not self.routing.one_route_per_chunk:
+            every = np.arange(len(leaves))
+            return Classes(every, every, leaves)
+        one = np.zeros(1, np.int64)
+        return Classes(np.zeros(len(leaves), np.int64), one, one)
 
     def _resize(self, window: ClassificationWindow) -> None:
         """Scale what probes are expected to find by the size of the states they look at."""
@@ -105,30 +135,33 @@ class EddyRouter(Router):
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
 
-    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """Send all tuples to the operator that is best by the estimates."""
+    def _best(self, ruster: Ruster, ready: list[int], as_rusters: bool) -> int | Ints:
+        """The number of the operator that is best by the estimates."""
         context = ruster.token.context
         merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
-        return [self._sent(ruster, ready[int(np.argmax(merits))])]
+        return int(np.argmax(merits))
 
     def _merit(self, selectivity: npt.ArrayLike, index: int) -> Floats:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
         dropped = 1.0 - np.asarray(selectivity, np.float64)
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
-    def _drawn(self, ruster: Ruster, ready: list[int]) -> Ints:
+    def _drawn(self, ruster: Ruster, ready: list[int]) -> int | Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
         rows, context = len(ruster), ruster.token.context
         passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
-        draws = 1 if self.routing.one_route_per_chunk else rows
-        drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
-        return np.broadcast_to(drawn, rows) if self.routing.one_route_per_chunk else drawn
+        chances = weights / weights.sum()
+        if self.routing.one_route_per_chunk:
+            return int(self._rng.choice(len(ready), 1, p=chances)[0])
+        return self._rng.choice(len(ready), rows, p=chances)
 
-    def _grouped(self, ruster: Ruster, ready: list[int], chosen: Ints) -> list[Ruster]:
-        """A ruster in parts, by the number in `ready` that was chosen for each of its tuples."""
+    def _grouped(self, ruster: Ruster, ready: list[int], chosen: int | Ints) -> list[Ruster]:
+        """A ruster in parts, by the number in `ready` that was chosen for its tuples."""
+        if isinstance(chosen, int):
+            return [self._sent(ruster, ready[chosen])]
         first = int(chosen[0]) if len(chosen) else 0
         if (chosen == first).all():
             return [self._sent(ruster, ready[first])]
@@ -146,14 +179,29 @@ class EddyRouter(Router):
         """A listener that updates the estimates by what comes out."""
         return EddyListener(self, chosen)
 
-    def went_by(self, chosen: Ruster) -> str:
-        """What the decision to send a ruster to its next operator went by."""
+    def went_by(self, leaf: int, index: int) -> str:
+        """What the decision to send tuples of a leaf to an operator went by."""
         return NO_PAIR
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Update the estimates by tuples that went through the operator on top of their token."""
         token = chosen.token
         self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
+
+    def learn_table(self, window: ClassificationWindow, table: Table, counts: Counts) -> None:
+        """Update the estimates by a chunk that went by a table, counted by state."""
+        evaluated, passed, seconds = (
+            table.by_visit(each).tolist()
+            for each in (counts.evaluated, counts.passed, counts.seconds)
+        )
+        visits: dict[int, list[tuple[int, int, int]]] = {}
+        spent_us: dict[int, float] = {}
+        for number, (context, index) in enumerate(table.visits):
+            visit = context, int(evaluated[number]), int(passed[number])
+            visits.setdefault(index, []).append(visit)
+            spent_us[index] = spent_us.get(index, 0.0) + 1e6 * seconds[number]
+        for index, made in visits.items():
+            self.estimates.add_mixed(index, made, spent_us[index])
 
     def routes(self) -> list[Route]:
         """The route of tuples that go by no attribute."""
@@ -181,7 +229,7 @@ class EddyListener(VisitListener):
     """Tells the router what came of one visit."""
 
     def __init__(self, router: EddyRouter, chosen: Ruster) -> None:
-        self.went_by = router.went_by(chosen)
+        self.went_by = router.went_by(chosen.leaf, chosen.token.top)
         self.calls = 1 if router.routing.one_route_per_chunk else len(chosen)
         self._router = router
         self._chosen = chosen

@@ -80,6 +80,20 @@ class Combinations(NamedTuple):
     joined: Sequence[Ints]
 
 
+class Automaton(NamedTuple):
+    """For each state its step and the state that follows, -1 at the end, after at most `levels`
+    steps."""
+
+    state_step: Ints
+    state_next: Ints
+    levels: int
+
+    def no_counts(self) -> Counts:
+        """Counts to add to."""
+        zeros = np.zeros(len(self.state_step), np.int64)
+        return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
+
+
 @dataclass
 class Counts:
     """What a run did, by state: probing rows, matches, stored rows looked at, seconds."""
@@ -101,7 +115,8 @@ class _Memory:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps, and for each state its step and the state that follows, -1 at the end.
+    """Steps, and for each state its step and the state that follows, -1 at the end; there are none
+    of these where every run brings an automaton of its own.
 
     `keys` and `orders` are the most codes that any relation has; `event_times` names, by relation,
     the column of the time where the window counts rows.
@@ -128,8 +143,14 @@ class Program:
         return t.P_CODES + self.keys + self.orders
 
     @cached_property
-    def _tables(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """Steps, attributes and comparisons, and the automaton, as far as they never change."""
+    def automaton(self) -> Automaton:
+        """The states as arrays."""
+        of_states = (np.array(each, np.int64) for each in (self.state_step, self.state_next))
+        return Automaton(*of_states, self.levels)
+
+    @cached_property
+    def _tables(self) -> tuple[Ints, Ints, Ints]:
+        """Steps, attributes and comparisons, as far as they never change."""
         steps = np.zeros((len(self.steps), t.S_WIDTH), np.int64)
         attrs: list[tuple[int, int, int]] = []
         compared: list[tuple[int, int, int, int]] = []
@@ -148,8 +169,6 @@ class Program:
             steps,
             np.array(attrs, np.int64).ravel(),
             np.array(compared, np.int64).ravel(),
-            np.array(self.state_step, np.int64),
-            np.array(self.state_next, np.int64),
         )
 
     def run(
@@ -160,34 +179,36 @@ class Program:
         counts: Counts,
         most: int,
         waiting: Waiting | None = None,
+        automaton: Automaton | None = None,
     ) -> Iterator[Combinations]:
         """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
         the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
-        on."""
+        on. The states are those of the program, unless others are given."""
         started = perf_counter()
+        state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
             return
         run = _Run(self, stems, arriving)
         given = NO_INTS if waiting is None else run.given(waiting)
         memory = self._free.pop() if self._free else _Memory()
         capacity = min(_BLOCK, len(states))
-        memory.frontier = _at_least(memory.frontier, self.levels * capacity * self.width)
-        control_size = t.G_LEVELS + self.levels * (t.L_WIDTH + capacity)
+        memory.frontier = _at_least(memory.frontier, levels * capacity * self.width)
+        control_size = t.G_LEVELS + levels * (t.L_WIDTH + capacity)
         memory.control = control = _at_least(memory.control, control_size)
-        control[: t.G_LEVELS + self.levels * t.L_WIDTH] = 0
+        control[: t.G_LEVELS + levels * t.L_WIDTH] = 0
         control[t.G_DEPTH] = -1
         room = min(max(_LEAST_ROOM, len(memory.out) // self.width), most)
         memory.out = _at_least(memory.out, room * self.width)
-        counted = np.zeros(len(self.state_step) * t.N_WIDTH, np.int64)
+        counted = np.zeros(len(state_step) * t.N_WIDTH, np.int64)
         spent = np.zeros(len(self.steps), np.int64)
         try:
             while True:
                 out = memory.out[: room * self.width]
                 why = t.travel(
-                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:3],
-                    run.access, *self._tables[3:], states, given, run.source,
+                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
+                    run.access, state_step, state_next, states, given, run.source,
                     -1 if arriving.range_us is None else arriving.range_us,
-                    memory.frontier, self.width, capacity, self.levels,
+                    memory.frontier, self.width, capacity, levels,
                     control, counted, spent, out,
                 )  # fmt: skip
                 if why == t.ABSENT_ACCESS:
@@ -204,24 +225,31 @@ class Program:
                 if filled:
                     columns = out.reshape(self.width, room)[:, :filled].copy()
                     control[t.G_FILLED] = 0
-                    self._note(run, counts, counted, spent, perf_counter() - started)
+                    self._note(run, state_step, counts, counted, spent, perf_counter() - started)
                     row, state, newest, until = columns[: t.F_IDS]
                     yield Combinations(row, state, newest, until, list(columns[t.F_IDS :]))
                     started = perf_counter()
                 if why == t.DONE:
                     break
-            self._note(run, counts, counted, spent, perf_counter() - started)
+            self._note(run, state_step, counts, counted, spent, perf_counter() - started)
         finally:
             self._free.append(memory)
 
-    def _note(self, run: _Run, counts: Counts, counted: Ints, spent: Ints, seconds: float) -> None:
+    def _note(
+        self,
+        run: _Run,
+        step_of: Ints,
+        counts: Counts,
+        counted: Ints,
+        spent: Ints,
+        seconds: float,
+    ) -> None:
         """Add what was done since the last time: seconds by the share of cycles of each step, and
         within a step by what its states probed and looked at."""
         evaluated, passed, looked = counted.reshape(-1, t.N_WIDTH).T.copy()
         counts.evaluated += evaluated
         counts.passed += passed
         counts.looked += looked
-        step_of = self._tables[3]
         work = evaluated + looked
         by_step = np.bincount(step_of, work, len(self.steps))
         share = spent / max(int(spent.sum()), 1)
@@ -235,8 +263,7 @@ class Program:
 
     def no_counts(self) -> Counts:
         """Counts to add to."""
-        zeros = np.zeros(len(self.state_step), np.int64)
-        return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
+        return self.automaton.no_counts()
 
 
 class _Run:
