@@ -28,70 +28,78 @@ from querymesh.query.model import BoundQuery, Probe
 class EddyProgram:
     """Takes the tuples of a view through the probes that an Eddy decides on."""
 
-    def __init__(
-        self, bound: BoundQuery, keys: JoinedKeys, router: EddyRouter, metrics: Metrics
-    ) -> None:
+    def __init__(self, bound: BoundQuery, keys: JoinedKeys, router: EddyRouter) -> None:
         self.keys = keys
         self.router = router
-        self.metrics = metrics
         self._relations = {op.index: op.relation for op in bound.operators if isinstance(op, Probe)}
+        self._visits: tuple[Visit, ...] | None = None
+        self._step_of_visit: Ints = np.zeros(0, np.int64)
+        self._program = keys.program_of_steps(())
 
-    def results(self, window: JoinWindow, leaves: Ints | None, most: int) -> Iterator[JoinRuster]:
-        """What the tuples of a window become, in pieces of at most `most`; `leaves` are those that
-        they were given when the conditions on their stream were decided on, if there are any."""
+    def results(
+        self, window: JoinWindow, leaves: Ints | None, most: int, metrics: Metrics
+    ) -> Iterator[JoinRuster]:
+        """What the tuples of a window become, in pieces of at most `most`, counted in the metrics;
+        `leaves` are those that they were given when the conditions on their stream were decided on,
+        if there are any."""
         chunk = self.router.routing.chunk
         for first in range(0, window.rows, chunk):
             part = window.slice(first, min(chunk, window.rows - first))
             given = None if leaves is None else leaves[first : first + chunk]
-            yield from self._chunk(window, first, part, given, most)
+            for found in self._chunk(part, given, most, metrics):
+                yield JoinRuster(
+                    window, found.rows + first, found.token, found.leaf,
+                    found.matches, found.newest, found.until,
+                )  # fmt: skip
 
     def _chunk(
-        self, window: JoinWindow, first: int, part: JoinWindow, given: Ints | None, most: int
+        self, window: JoinWindow, given: Ints | None, most: int, metrics: Metrics
     ) -> Iterator[JoinRuster]:
         keys, router = self.keys, self.router
         started = perf_counter()
-        leaves = self._begun(part.rows) if given is None else given
-        table = router.table(part, leaves, own_done=given is not None)
-        program, automaton = self._program(table)
-        states = table.classes.of_tuple
+        leaves = self._begun(window.rows, metrics) if given is None else given
+        chunk = router.chunk(window, leaves, own_done=given is not None)
+        program, automaton = self._followed(chunk.table)
         counts = automaton.no_counts()
-        self.metrics.routing_seconds += perf_counter() - started
+        metrics.routing_seconds += perf_counter() - started
         source = frozenset({keys.source})
         probed = tuple(self._relations.values())
         for found in program.run(
-            keys.probed, keys.arriving(part), states, counts, most, automaton=automaton
+            keys.probed, keys.arriving(window), chunk.of_tuple, counts, most, automaton=automaton
         ):
             whole = JoinRuster(
-                window, found.rows + first, RouteToken(()), PLAIN,
+                window, found.rows, RouteToken(()), PLAIN,
                 keys.matches(found, source.union(probed)), found.newest, found.until,
             )  # fmt: skip
             checked = keys.verified(whole, source, probed)
             if len(checked):
                 yield checked
         started = perf_counter()
-        self._count(table, counts)
-        router.learn_table(part, table, counts)
-        self.metrics.learning_seconds += perf_counter() - started
+        self._count(chunk.table, counts, metrics)
+        router.learn_chunk(window, chunk, counts)
+        metrics.learning_seconds += perf_counter() - started
 
-    def _begun(self, rows: int) -> Ints:
+    def _begun(self, rows: int, metrics: Metrics) -> Ints:
         """The leaves of a chunk, counted."""
         leaves = self.router.begin_chunk(rows)
         for leaf, count in enumerate(np.bincount(leaves).tolist()):
             if count:
-                self.metrics.rusters += 1
-                self.metrics.leaf_rows[self.router.version, leaf] += count
+                metrics.rusters += 1
+                metrics.leaf_rows[self.router.version, leaf] += count
         return leaves
 
-    def _program(self, table: Table) -> tuple[Program, Automaton]:
-        """The probes of a table's visits, and its cells as states."""
-        steps = [self._step(visit) for visit in table.visits]
-        numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
-        of_visit = np.array([numbers[step] for step in steps], np.int64)
+    def _followed(self, table: Table) -> tuple[Program, Automaton]:
+        """The program of all probes in a table, and its cells as states."""
+        if table.visits is not self._visits:
+            steps = [self._step(visit) for visit in table.visits]
+            numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
+            self._step_of_visit = np.array([numbers[step] for step in steps], np.int64)
+            self._program = self.keys.program_of_steps(tuple(numbers))
+            self._visits = table.visits
         levels, classes = table.visit_of.shape
         follows = np.arange(classes, (levels + 1) * classes)
         follows[len(follows) - classes :] = -1
-        automaton = Automaton(of_visit[table.visit_of_state], follows, levels)
-        return self.keys.program_of_steps(tuple(numbers)), automaton
+        return self._program, Automaton(self._step_of_visit[table.visit_of_state], follows, levels)
 
     def _step(self, visit: Visit) -> Step:
         """The probe of a visit: what is not ahead is joined."""
@@ -99,22 +107,23 @@ class EddyProgram:
         behind = (other for k, other in self._relations.items() if not context >> k & 1)
         return self.keys.step(self._relations[index], frozenset((self.keys.source, *behind)))
 
-    def _count(self, table: Table, counts: Counts) -> None:
+    def _count(self, table: Table, counts: Counts, metrics: Metrics) -> None:
         """Add what was done to the visits of each leaf and operator, and the routing calls."""
         router = self.router
-        leaves = table.classes.leaves[table.class_of_state]
-        operators = int(table.operator_of_state.max()) + 1
-        cells = leaves * operators + table.operator_of_state
+        operators = max(self._relations) + 1
+        cells = table.leaf_of_state * operators + table.operator_of_state
         evaluated, passed, looked, seconds = (
-            np.bincount(cells, each)
+            np.bincount(cells, each).tolist()
             for each in (counts.evaluated, counts.passed, counts.looked, counts.seconds)
         )
-        for cell in np.flatnonzero(evaluated).tolist():
+        for cell, rows in enumerate(evaluated):
+            if not rows:
+                continue
             leaf, index = divmod(cell, operators)
-            visits = self.metrics.visits[router.version, leaf, index]
-            visits.evaluations += int(evaluated[cell])
+            visits = metrics.visits[router.version, leaf, index]
+            visits.evaluations += int(rows)
             visits.passed += int(passed[cell])
             visits.comparisons += int(looked[cell])
-            visits.seconds += float(seconds[cell])
-            calls = 1 if router.routing.one_route_per_chunk else int(evaluated[cell])
-            self.metrics.routing[index, router.went_by(leaf, index)] += calls
+            visits.seconds += seconds[cell]
+            calls = 1 if router.routing.one_route_per_chunk else int(rows)
+            metrics.routing[index, router.went_by(leaf, index)] += calls

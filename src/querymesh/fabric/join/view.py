@@ -77,6 +77,9 @@ class ViewFabric(Fabric):
         self.own = own_conditions(self.bound)
         self._keys = keys = JoinedKeys(join, alias, stems)
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
+        self._program: EddyProgram | None = None
+        others = (op for op in self.bound.operators if op.index not in self.own)
+        self._only_probes = all(isinstance(op, Probe | Meeting) for op in others)
         window = self.bound.source.window
         self._range_us = window.size if window is not None and window.kind == "range" else None
 
@@ -189,8 +192,9 @@ class ViewFabric(Fabric):
         """Tuples at the end of their routes: all at once where their routes are known, chunk by
         chunk where an Eddy decides and only probes are ahead, else ruster by ruster."""
         if (eddy := self._eddy(router)) is not None:
-            program = EddyProgram(self.bound, self._keys, eddy, self.metrics)
-            yield from program.results(part.window, part.leaves, MOST_ROWS)
+            if self._program is None or self._program.router is not eddy:
+                self._program = EddyProgram(self.bound, self._keys, eddy)
+            yield from self._program.results(part.window, part.leaves, MOST_ROWS, self.metrics)
             return
         if part.leaves is None:
             yield from self._move(part.rusters, router)
@@ -204,11 +208,7 @@ class ViewFabric(Fabric):
     def _eddy(self, router: Router) -> EddyRouter | None:
         """The router as an Eddy whose decisions a program can follow: nothing but probes stands
         behind the conditions on the stream alone."""
-        if not isinstance(router, EddyRouter):
-            return None
-        others = (op for op in self.bound.operators if op.index not in self.own)
-        only_probes = all(isinstance(op, Probe | Meeting) for op in others)
-        return router if only_probes else None
+        return router if isinstance(router, EddyRouter) and self._only_probes else None
 
     def _all_routes(self, window: JoinWindow, leaves: Ints, router: Router) -> Iterator[JoinRuster]:
         """All tuples through the first stretch of probes on their routes, each on its own."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -24,11 +25,14 @@ from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
+from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
 from querymesh.fabric.routers.content_table import (
-    classes_by_content,
+    all_classes,
+    classes_there_are,
     content_visited,
+    numbers_of,
     outcomes_of,
 )
 from querymesh.fabric.routers.eddy import (
@@ -41,8 +45,7 @@ from querymesh.fabric.routers.eddy import (
     EddyRouter,
     no_window,
 )
-from querymesh.fabric.routers.eddy_table import Classes, Table
-from querymesh.fabric.routers.estimates import Pair
+from querymesh.fabric.routers.eddy_table import Asking, Chunk, Classes, CutBy
 from querymesh.fabric.routers.routing import Routing
 from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
@@ -76,7 +79,8 @@ class ContentRouter(EddyRouter):
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
-        self._coded: dict[tuple[Any, int], Ints] = {}
+        self._coded: dict[CutBy, Ints] = {}
+        self._tabled_by: object = None
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -127,32 +131,60 @@ class ContentRouter(EddyRouter):
         self.learning.worked(1e6 * (perf_counter() - started))
         return parts
 
-    def decide(self, ruster: Ruster, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
-        """As any Eddy, but that tuples which profile an operator go there as soon as they can."""
-        target = self._target(ruster)
-        return super().decide(ruster, as_rusters) if target is None else ([target], 0)
+    def _codes_of(self, ruster: Ruster) -> Callable[[CutBy], Ints]:
+        return lambda cut_by: self.codes(ruster.window, cut_by)[ruster.rows]
 
-    def table(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Table:
+    def decide(self, asking: Asking, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """As any Eddy, but that tuples which profile an operator go there as soon as they can."""
+        target = self._target(asking)
+        return super().decide(asking, as_rusters) if target is None else ([target], 0)
+
+    def chunk(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Chunk:
         """As any Eddy's; the time it takes is what routing costs."""
         started = perf_counter()
-        table = super().table(window, leaves, own_done)
+        chunk = super().chunk(window, leaves, own_done)
         self.learning.worked(1e6 * (perf_counter() - started))
-        return table
+        return chunk
 
-    def _classes(self, window: ClassificationWindow, leaves: Ints) -> Classes:
-        plain = leaves == PLAIN
+    def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
+        """Tuples by the partitions of all pairs in use; those that profile are alone."""
         pairs = self.estimates.pairs.values()
-        if pairs and self.routing.one_route_per_chunk:
-            plain = np.zeros(len(leaves), bool)  # a chunk goes by the mean of all its tuples
-        return classes_by_content(plain, leaves, pairs, lambda pair: self.codes(window, pair))
+        sizes = {pair.cut_by: len(pair.selectivity) for pair in pairs}
+        codes = partial(self.codes, window)
+        alone = np.flatnonzero(leaves != PLAIN)
+        if sizes and self.routing.one_route_per_chunk:
+            # A chunk goes by the mean of all its tuples.
+            each = Classes(leaves, {cut_by: codes(cut_by) for cut_by in sizes})
+            every = np.arange(len(leaves))
+            return Chunk(self._decided(window, token, each), every, every)
+        classes = all_classes(sizes, PROFILED + len(self._targets))
+        if classes is None:
+            there_are, numbers = classes_there_are(sizes, leaves, codes)
+            table = self._decided(window, token, there_are)
+        else:
+            by = (token, tuple(sizes.items()), tuple(self._targets))
+            if by != self._tabled_by:
+                self._table, self._tabled_by = None, by
+            table = self._lasting(window, token, len(leaves), lambda: classes)
+            numbers = numbers_of(sizes, leaves, codes)
+        if len(alone):
+            table = table.repeated(numbers[alone])
+            numbers = numbers.copy()
+            numbers[alone] = len(table.classes.leaves) - len(alone) + np.arange(len(alone))
+        return Chunk(table, numbers, alone)
 
-    def _target(self, ruster: Ruster) -> int | None:
-        """Where a ruster that profiles an operator has to go: to it, or to what must come before.
+    def _leaf_at(self, leaf: int, token: RouteToken) -> int:
+        """Tuples that have profiled what they should are as all others."""
+        profiled = self._profiled(leaf)
+        return leaf if profiled is not None and token.context >> profiled & 1 else PLAIN
+
+    def _target(self, asking: Asking) -> int | None:
+        """Where tuples that profile an operator have to go: to it, or to what must come before.
 
         None if it has been there, or cannot get there yet.
         """
-        profiled = self._profiled(ruster.leaf)
-        choices = ruster.token.choices or (ruster.token.top,)
+        profiled = self._profiled(asking.leaf)
+        choices = asking.token.choices or (asking.token.top,)
         if profiled is None or profiled not in choices:
             return None
         before = self._after[profiled] & set(choices)
@@ -163,20 +195,19 @@ class ContentRouter(EddyRouter):
         slot = leaf - PROFILED
         return self._targets[slot] if 0 <= slot < len(self._targets) else None
 
-    def _best(self, ruster: Ruster, ready: list[int], as_rusters: bool) -> int | Ints:
+    def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
         """For each tuple the operator that is expected to drop most, by its content."""
         pairs = self.estimates.pairs
         if not any(k in pairs for k in ready):
-            return super()._best(ruster, ready, as_rusters)
+            return super()._best(asking, ready, as_rusters)
         if self.routing.one_route_per_chunk:
-            means = [float(np.mean(self._expected(ruster, k))) for k in ready]
+            means = [float(np.mean(self._expected(asking, k))) for k in ready]
             merits_of_all = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
-            return int(np.argmax(merits_of_all))
-        rows = len(ruster)
-        merits = np.empty((len(ready), rows))
+            return merits_of_all.index(max(merits_of_all))
+        merits = np.empty((len(ready), asking.rows))
         for context, k in enumerate(ready):
-            merits[context] = self._merit(self._expected(ruster, k), k)
-        chosen = np.argmax(merits, axis=0)
+            merits[context] = self._merit(self._expected(asking, k), k)
+        chosen: Ints = np.argmax(merits, axis=0)
         if as_rusters and self.routing.split_if_cheaper and self.routing.by_cost:
             chosen = self._worth_it(ready, merits, chosen)
         return chosen
@@ -194,24 +225,22 @@ class ContentRouter(EddyRouter):
         price_us = self.estimates.visit_us + BESIDES * calibrate().ruster_us
         return np.where(saved_us[chosen] < price_us, common, chosen)
 
-    def _expected(self, ruster: Ruster, index: int) -> Floats:
+    def _expected(self, asking: Asking, index: int) -> Floats:
         """The selectivity to expect of each tuple: S by its partition, else W."""
-        context = ruster.token.context
+        context = asking.token.context
         column = self.estimates.column_at(index, context)
         if column is None:
             return np.asarray(self.estimates.selectivity_at(index, context))
-        pair = self.estimates.pairs[index]
-        return column[self.codes(ruster.window, pair)[ruster.rows]]
+        return column[asking.codes(self.estimates.pairs[index].cut_by)]
 
-    def codes(self, window: ClassificationWindow, pair: Pair) -> Ints:
+    def codes(self, window: ClassificationWindow, cut_by: CutBy) -> Ints:
         """The partitions of a window's tuples; computed once for each attribute."""
         if self._coded_of() is not window:
             self._coded_of = weakref.ref(window)
             self._coded = {}
-        key = pair.attributes, pair.count
-        if key not in self._coded:
-            self._coded[key] = self.partitions.codes(*key, window.batch.column)
-        return self._coded[key]
+        if cut_by not in self._coded:
+            self._coded[cut_by] = self.partitions.codes(*cut_by, window.batch.column)
+        return self._coded[cut_by]
 
     def went_by(self, leaf: int, index: int) -> str:
         """What a routing call went by: profiling, or the operator's classifier attribute."""
@@ -233,25 +262,25 @@ class ContentRouter(EddyRouter):
                 self.learning.set_out(rows)
             self.learning.visited(index, rows)
 
-    def learn_table(self, window: ClassificationWindow, table: Table, counts: Counts) -> None:
+    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
         """Update W and S, count the visits of plain tuples, and add the others to samples."""
-        super().learn_table(window, table, counts)
+        super().learn_chunk(window, chunk, counts)
+        table = chunk.table
         levels, count = table.visit_of.shape
-        plain = counts.evaluated * (table.classes.leaves == PLAIN)[table.class_of_state]
+        plain = counts.evaluated * (table.leaf_of_state == PLAIN)
         if levels == self._token.ahead:
             self.learning.set_out(int(plain[:count].sum()))
-        by_visit = table.by_visit(plain).tolist()
+        by_visit = table.by_visit(plain)
         for (_, index), rows in zip(table.visits, by_visit, strict=True):
             self.learning.visited(index, int(rows))
         for index, pair in self.estimates.pairs.items():
-            codes, size = self.codes(window, pair), len(pair.selectivity)
-            for seen in content_visited(table, counts, index, codes, size):
+            for seen in content_visited(chunk, counts, index, pair.cut_by, len(pair.selectivity)):
                 self.estimates.add_content(index, *seen)
-        asked = window.batch.select(list(self.learning.attributes))
-        for slot, index in enumerate(self._targets):
-            rows, outcomes = outcomes_of(table, counts, index, PROFILED + slot)
-            if len(rows):
-                self.learning.sampled(index, asked.take(rows), outcomes)
+        for slot, index in enumerate(self._targets if len(chunk.alone) else ()):
+            reached, outcomes = outcomes_of(chunk, counts, index, PROFILED + slot)
+            if len(reached):
+                asked = window.batch.select(list(self.learning.attributes))
+                self.learning.sampled(index, asked.take(reached), outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""
@@ -273,7 +302,7 @@ class _ContentListener(EddyListener):
         super().__init__(router, chosen)
         self._content = router
         self._pair = router.estimates.pairs.get(chosen.token.top)
-        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
+        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair.cut_by)
         self._profiles = self.went_by == PROFILING
         self._out: Ints | None = None
 

@@ -2,24 +2,25 @@
 counts say about content.
 
 Plain tuples are of one class if all classifier attributes in use put them into the same partitions.
-A tuple that profiles an operator is a class of its own, so that what came of it is known.
+Those that profile an operator go as others of their content do once they have been there; each is a
+class of its own in the end, so that what came of it is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from querymesh.arrays import Bools, Floats, Ints
-from querymesh.fabric.routers.eddy_table import Classes, Table
-from querymesh.fabric.routers.estimates import Pair
+from querymesh.arrays import Floats, Ints
+from querymesh.fabric.routers.eddy_table import Chunk, Classes, CutBy
 from querymesh.fabric.routers.visit_context import VisitContext
 from querymesh.index.probe.program import Counts
 
-SPARSE = 4
-"""Numbers of classes that are larger than so many times the tuples are made dense again."""
+MOST_CLASSES = 1024
+"""Up to so many, all classes are decided on that there can be: it is done before they come."""
 
 
 class VisitedContent(NamedTuple):
@@ -30,54 +31,68 @@ class VisitedContent(NamedTuple):
     passed: Ints
 
 
-def classes_by_content(
-    plain: Bools, leaves: Ints, pairs: Iterable[Pair], codes: Callable[[Pair], Ints]
-) -> Classes:
-    """The classes of a chunk, by the partitions of the pairs in use."""
-    rows = np.flatnonzero(plain)
-    number, count = np.zeros(len(rows), np.int64), min(1, len(rows))
-    for each in {(pair.attributes, pair.count): pair for pair in pairs}.values():
-        number = number * len(each.selectivity) + codes(each)[rows]
-        count *= len(each.selectivity)
-        if count > SPARSE * len(rows):
-            found, number = np.unique(number, return_inverse=True)
-            count = len(found)
-    first = np.full(count, -1)
-    first[number[::-1]] = rows[::-1]
-    there = np.flatnonzero(first >= 0)
-    dense = np.zeros(count, np.int64)
-    dense[there] = np.arange(len(there))
-    others = np.flatnonzero(~plain)
-    of_tuple = np.empty(len(leaves), np.int64)
-    of_tuple[rows] = dense[number]
-    of_tuple[others] = len(there) + np.arange(len(others))
-    standing = np.concatenate([first[there], others])
-    return Classes(of_tuple, standing, leaves[standing])
+def all_classes(sizes: Mapping[CutBy, int], leaves: int) -> Classes | None:
+    """All classes of some leaves, by leaf and then by content; None if they are too many."""
+    count = prod(sizes.values())
+    if count > MOST_CLASSES:
+        return None
+    numbers = np.tile(np.arange(count), leaves)
+    codes = {}
+    for cut_by, size in reversed(list(sizes.items())):
+        codes[cut_by] = numbers % size
+        numbers //= size
+    return Classes(np.repeat(np.arange(leaves), count), codes)
+
+
+def numbers_of(sizes: Mapping[CutBy, int], leaves: Ints, codes: Callable[[CutBy], Ints]) -> Ints:
+    """The number of each tuple's class among `all_classes`."""
+    numbers = leaves
+    for cut_by, size in sizes.items():
+        numbers = numbers * size + codes(cut_by)
+    return numbers
+
+
+def classes_there_are(
+    sizes: Mapping[CutBy, int], leaves: Ints, codes: Callable[[CutBy], Ints]
+) -> tuple[Classes, Ints]:
+    """The classes that some tuples are of, and the number of each tuple's."""
+    numbers, first = leaves, np.zeros(0, np.int64)
+    for cut_by, size in sizes.items():
+        _, first, numbers = np.unique(
+            numbers * size + codes(cut_by), return_index=True, return_inverse=True
+        )
+    return Classes(leaves[first], {cut_by: codes(cut_by)[first] for cut_by in sizes}), numbers
 
 
 def content_visited(
-    table: Table, counts: Counts, index: int, codes: Ints, size: int
+    chunk: Chunk, counts: Counts, index: int, cut_by: CutBy, size: int
 ) -> Iterator[VisitedContent]:
-    """What an operator did, by context and partition; `codes` are the partitions of the tuples."""
-    states = np.flatnonzero(table.operator_of_state == index)
+    """What an operator did, by context and partition."""
+    table = chunk.table
+    states = np.flatnonzero((table.operator_of_state == index) & (counts.evaluated > 0))
     visits = table.visit_of_state[states]
-    partition = codes[table.classes.rows[table.class_of_state[states]]]
-    for number in np.unique(visits).tolist():
-        here = visits == number
-        arrived, passed = (
-            np.bincount(partition[here], each[states[here]], size).astype(np.int64)
-            for each in (counts.evaluated, counts.passed)
-        )
-        if arrived.any():
-            yield VisitedContent(table.visits[number][0], arrived, passed)
+    cells = visits * size + table.classes.codes[cut_by][table.class_of_state[states]]
+    arrived, passed = (
+        np.bincount(cells, each[states], len(table.visits) * size)
+        .astype(np.int64)
+        .reshape(-1, size)
+        for each in (counts.evaluated, counts.passed)
+    )
+    for number, (context, _) in enumerate(table.visits):
+        if arrived[number].any():
+            yield VisitedContent(context, arrived[number], passed[number])
 
 
-def outcomes_of(table: Table, counts: Counts, index: int, leaf: int) -> tuple[Ints, Floats]:
+def outcomes_of(chunk: Chunk, counts: Counts, index: int, leaf: int) -> tuple[Ints, Floats]:
     """The tuples of a leaf that reached an operator, in their order, and how many came out for each
     that went in."""
-    leaves = table.classes.leaves[table.class_of_state]
-    reached = (table.operator_of_state == index) & (leaves == leaf) & (counts.evaluated > 0)
-    rows = table.classes.rows[table.class_of_state[reached]]
-    order = np.argsort(rows)
-    outcome = counts.passed[reached] / counts.evaluated[reached]
-    return rows[order], outcome[order]
+    table, alone = chunk.table, len(chunk.alone)
+    levels, count = table.visit_of.shape
+    evaluated, passed, operators, leaves = (
+        each.reshape(levels, count)[:, count - alone :]
+        for each in (counts.evaluated, counts.passed, table.operator_of_state, table.leaf_of_state)
+    )
+    level, place = np.nonzero((operators == index) & (leaves == leaf) & (evaluated > 0))
+    order = np.argsort(place)
+    level, place = level[order], place[order]
+    return chunk.alone[place], passed[level, place] / evaluated[level, place]

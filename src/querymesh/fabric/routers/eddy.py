@@ -20,17 +20,23 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from querymesh.arrays import Floats, Ints
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import Router, VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
-from querymesh.fabric.routers.eddy_table import Classes, Table, table_of
+from querymesh.fabric.routers.eddy_table import (
+    Asking,
+    Chunk,
+    Classes,
+    CutBy,
+    Table,
+    table_of,
+)
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
 from querymesh.index.probe.program import Counts
@@ -43,6 +49,8 @@ LEAST_SELECTIVITY = 0.01
 
 PLAIN, PROFILED = 0, 1
 """Leaves: tuples that go where the estimates send them, and those that profile an operator."""
+
+Amount = TypeVar("Amount", float, Floats)
 
 NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 """What a routing call went by."""
@@ -79,6 +87,8 @@ class EddyRouter(Router):
             k for k, op in routed.items() if isinstance(op, Probe | Lookup)
         )
         self._sized: Callable[[], ClassificationWindow | None] = no_window
+        self._table: Table | None = None
+        self._tabled, self._tabled_at = 0, 0
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -97,58 +107,90 @@ class EddyRouter(Router):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The ruster in parts, by the operator that each tuple goes to next."""
-        return self._grouped(ruster, *self.decide(ruster))
+        self._resize(ruster.window)
+        asking = Asking(ruster.token, ruster.leaf, len(ruster), self._codes_of(ruster))
+        return self._grouped(ruster, *self.decide(asking))
 
-    def decide(self, ruster: Ruster, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
-        """The operators that may be next, and the number of that which all of a ruster's tuples, or
-        each of them, go to; `as_rusters` tells whether tuples that go apart cost more."""
-        if self.estimates.keeps_contexts and ruster.window is not self._sized():
-            self._resize(ruster.window)
-        choices = ruster.token.choices or (ruster.token.top,)
+    def _codes_of(self, ruster: Ruster) -> Callable[[CutBy], Ints]:
+        """The partitions of a ruster's tuples; nothing goes by content here."""
+        return lambda _: ruster.rows
+
+    def decide(self, asking: Asking, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """The operators that may be next, and the number of that which all who ask, or each of
+        them, go to; `as_rusters` tells whether it costs more if they go apart."""
+        choices = asking.token.choices or (asking.token.top,)
         ready = [k for k in choices if not self._after[k].intersection(choices)]
         if len(ready) == 1:
             return ready, 0
         if self.routing.choice == "lottery":
-            return ready, self._drawn(ruster, ready)
-        return ready, self._best(ruster, ready, as_rusters)
+            return ready, self._drawn(asking, ready)
+        return ready, self._best(asking, ready, as_rusters)
 
-    def table(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Table:
-        """All that is decided for a chunk, whose tuples have these leaves, from the beginning or
-        from where the conditions on their stream are behind them."""
+    def chunk(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Chunk:
+        """All that is decided for tuples with these leaves, from the beginning or from where the
+        conditions on their stream are behind them.
+
+        Chunks smaller than `Routing.chunk`, as small steps make them, go by one table until it has
+        been followed by as many tuples; at first it is made anew whenever there are twice as many.
+        """
         token = RouteToken(self._token.stack[-1:]) if own_done else self._token
-        return table_of(
-            window, token, self._classes(window, leaves), lambda each: self.decide(each, False)
-        )
-
-    def _classes(self, window: ClassificationWindow, leaves: Ints) -> Classes:
-        """All tuples are alike; in a lottery each has its own luck."""
         if self.routing.choice == "lottery" and not self.routing.one_route_per_chunk:
             every = np.arange(len(leaves))
-            return Classes(every, every, leaves)
-        one = np.zeros(1, np.int64)
-        return Classes(np.zeros(len(leaves), np.int64), one, one)
+            return Chunk(self._decided(window, token, Classes(leaves)), every, every[:0])
+        return self._by_class(window, leaves, token)
+
+    def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
+        """All tuples are of one class."""
+        none = np.zeros(0, np.int64)
+        table = self._lasting(window, token, len(leaves), lambda: Classes(np.full(1, PLAIN)))
+        return Chunk(table, np.zeros(len(leaves), np.int64), none)
+
+    def _lasting(
+        self,
+        window: ClassificationWindow,
+        token: RouteToken,
+        rows: int,
+        classes: Callable[[], Classes],
+    ) -> Table:
+        """The table that is followed, or another one if it is time."""
+        followed = self._tabled + rows - self._tabled_at
+        if self._table is None or followed > min(self.routing.chunk, self._tabled_at):
+            self._table = self._decided(window, token, classes())
+            self._tabled_at = self._tabled
+        self._tabled += rows
+        return self._table
+
+    def _decided(self, window: ClassificationWindow, token: RouteToken, classes: Classes) -> Table:
+        self._resize(window)
+        return table_of(token, classes, lambda each: self.decide(each, False), self._leaf_at)
+
+    def _leaf_at(self, leaf: int, token: RouteToken) -> int:
+        """The leaf by which tuples are decided on where only this is ahead of them."""
+        return leaf
 
     def _resize(self, window: ClassificationWindow) -> None:
         """Scale what probes are expected to find by the size of the states they look at."""
+        if not self.estimates.keeps_contexts or window is self._sized():
+            return
         self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
 
-    def _best(self, ruster: Ruster, ready: list[int], as_rusters: bool) -> int | Ints:
+    def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
         """The number of the operator that is best by the estimates."""
-        context = ruster.token.context
+        context = asking.token.context
         merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
-        return int(np.argmax(merits))
+        return merits.index(max(merits))
 
-    def _merit(self, selectivity: npt.ArrayLike, index: int) -> Floats:
+    def _merit(self, selectivity: Amount, index: int) -> Amount:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
-        dropped = 1.0 - np.asarray(selectivity, np.float64)
+        dropped = 1.0 - selectivity
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
-    def _drawn(self, ruster: Ruster, ready: list[int]) -> int | Ints:
+    def _drawn(self, asking: Asking, ready: list[int]) -> int | Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
-        rows, context = len(ruster), ruster.token.context
+        context = asking.token.context
         passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
@@ -156,7 +198,7 @@ class EddyRouter(Router):
         chances = weights / weights.sum()
         if self.routing.one_route_per_chunk:
             return int(self._rng.choice(len(ready), 1, p=chances)[0])
-        return self._rng.choice(len(ready), rows, p=chances)
+        return self._rng.choice(len(ready), asking.rows, p=chances)
 
     def _grouped(self, ruster: Ruster, ready: list[int], chosen: int | Ints) -> list[Ruster]:
         """A ruster in parts, by the number in `ready` that was chosen for its tuples."""
@@ -188,11 +230,11 @@ class EddyRouter(Router):
         token = chosen.token
         self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
 
-    def learn_table(self, window: ClassificationWindow, table: Table, counts: Counts) -> None:
-        """Update the estimates by a chunk that went by a table, counted by state."""
+    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
+        """Update the estimates by a chunk that went by its table, counted by state."""
+        table = chunk.table
         evaluated, passed, seconds = (
-            table.by_visit(each).tolist()
-            for each in (counts.evaluated, counts.passed, counts.seconds)
+            table.by_visit(each) for each in (counts.evaluated, counts.passed, counts.seconds)
         )
         visits: dict[int, list[tuple[int, int, int]]] = {}
         spent_us: dict[int, float] = {}
@@ -211,8 +253,8 @@ class EddyRouter(Router):
             choices = token.choices or (token.top,)
             ready = sorted(k for k in choices if not self._after[k] & set(choices))
             known = [self.estimates.selectivity_at(k, token.context) for k in ready]
-            merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
-            route.append(ready[int(np.argmax(merits))])
+            merits = [self._merit(s, k) for s, k in zip(known, ready, strict=True)]
+            route.append(ready[merits.index(max(merits))])
             token = (token.choose(route[-1]) if token.choices else token).pop()
         return [tuple(route)]
 
@@ -223,6 +265,7 @@ class EddyRouter(Router):
     def resume(self, stored: Mapping[str, Any]) -> None:
         """Go on from what was learned elsewhere."""
         self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
+        self._table = None
 
 
 class EddyListener(VisitListener):

@@ -16,33 +16,51 @@ the program that takes the tuples along (`index/probe/program.py`), and counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
+from querymesh.classify.partitions import Attributes
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.visit_context import VisitContext
 
 Visit = tuple[VisitContext, int]
 """A context, and the operator that is visited in it."""
 
-Decide = Callable[[Ruster], tuple[list[int], int | Ints]]
-"""The operators that may be next, and the number of that which a ruster's tuples go to: one for all
-of them, or one for each."""
+CutBy = tuple[Attributes, int]
+"""Attributes, and into how many partitions they are cut."""
+
+
+class Asking(NamedTuple):
+    """Tuples, or classes of them, that stand before a decision: so many, of one leaf, with one
+    token; `codes` tells the partition that each is in."""
+
+    token: RouteToken
+    leaf: int
+    rows: int
+    codes: Callable[[CutBy], Ints]
+
+
+Decide = Callable[[Asking], tuple[list[int], int | Ints]]
+"""The operators that may be next, and the number of that which those who ask go to: one for all of
+them, or one for each."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The tuples of a chunk by class: the class of each tuple; and of each class a tuple that
-    stands for all, and the leaf."""
+    """The leaf of each class, and the partitions that its tuples are in."""
 
-    of_tuple: Ints
-    rows: Ints
     leaves: Ints
+    codes: Mapping[CutBy, Ints] = field(default_factory=dict)
+
+    def some(self, numbers: Ints) -> Classes:
+        """The classes with these numbers, repeats allowed."""
+        codes = {cut_by: each[numbers] for cut_by, each in self.codes.items()}
+        return Classes(self.leaves[numbers], codes)
 
 
 @dataclass(frozen=True)
@@ -69,30 +87,58 @@ class Table:
         levels, count = self.visit_of.shape
         return np.tile(np.arange(count), levels)
 
-    def by_visit(self, counts: Ints | Floats) -> Floats:
+    @cached_property
+    def leaf_of_state(self) -> Ints:
+        """The leaf of each state."""
+        return np.tile(self.classes.leaves, self.visit_of.shape[0])
+
+    def by_visit(self, numbers: Ints | Floats) -> list[float]:
         """Numbers by state, as sums by visit."""
-        return np.bincount(self.visit_of_state, counts, len(self.visits))
+        sums: list[float] = np.bincount(self.visit_of_state, numbers, len(self.visits)).tolist()
+        return sums
+
+    def repeated(self, numbers: Ints) -> Table:
+        """A table with further classes, which go where those with these numbers go."""
+        every = np.concatenate([np.arange(self.visit_of.shape[1]), numbers])
+        return Table(self.classes.some(every), self.visits, self.visit_of[:, every])
+
+
+class Chunk(NamedTuple):
+    """The tuples of a chunk by class. The last classes have one tuple each: `alone` are these."""
+
+    table: Table
+    of_tuple: Ints
+    alone: Ints
 
 
 def table_of(
-    window: ClassificationWindow, token: RouteToken, classes: Classes, decide: Decide
+    token: RouteToken,
+    classes: Classes,
+    decide: Decide,
+    leaf_at: Callable[[int, RouteToken], int],
 ) -> Table:
-    """Decide where each class goes, from a token to its end."""
+    """Decide where each class goes, from a token to its end; `leaf_at` is the leaf by which tuples
+    are decided on where only this is ahead of them."""
     numbers: dict[Visit, int] = {}
-    visit_of = np.zeros((token.ahead, len(classes.rows)), np.int64)
+    visit_of = np.zeros((token.ahead, len(classes.leaves)), np.int64)
     standing: dict[tuple[RouteToken, int], list[Ints]] = {}
     for leaf in np.unique(classes.leaves).tolist():
-        standing[token, leaf] = [np.flatnonzero(classes.leaves == leaf)]
+        members = np.flatnonzero(classes.leaves == leaf)
+        standing.setdefault((token, leaf_at(leaf, token)), []).append(members)
     for level in range(token.ahead):
         onward: dict[tuple[RouteToken, int], list[Ints]] = {}
         for (here, leaf), parts in standing.items():
             members = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            ready, chosen = decide(Ruster(window, classes.rows[members], here, leaf))
+            ready, chosen = decide(Asking(here, leaf, len(members), _codes_of(classes, members)))
             for number in [chosen] if isinstance(chosen, int) else np.unique(chosen).tolist():
                 going = members if isinstance(chosen, int) else members[chosen == number]
                 index = ready[number]
                 visit_of[level, going] = numbers.setdefault((here.context, index), len(numbers))
-                sent = here.choose(index) if here.choices else here
-                onward.setdefault((sent.pop(), leaf), []).append(going)
+                after = (here.choose(index) if here.choices else here).pop()
+                onward.setdefault((after, leaf_at(leaf, after)), []).append(going)
         standing = onward
     return Table(classes, tuple(numbers), visit_of)
+
+
+def _codes_of(classes: Classes, members: Ints) -> Callable[[CutBy], Ints]:
+    return lambda cut_by: classes.codes[cut_by][members]

@@ -68,6 +68,11 @@ class Pair:
     by_context: ByContext[Floats] = field(default_factory=ByContext)
     """The column by visit context."""
 
+    @property
+    def cut_by(self) -> tuple[Attributes, int]:
+        """The attributes, and into how many partitions they are cut."""
+        return self.attributes, self.count
+
     def move(self, partitions: Partitions, before: Partitions) -> None:
         """Translate the column to partitions whose ranges have changed since `before`."""
 

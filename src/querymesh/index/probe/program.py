@@ -145,8 +145,10 @@ class Program:
     @cached_property
     def automaton(self) -> Automaton:
         """The states as arrays."""
-        of_states = (np.array(each, np.int64) for each in (self.state_step, self.state_next))
-        return Automaton(*of_states, self.levels)
+        state_step, state_next = (
+            np.array(each, np.int64) for each in (self.state_step, self.state_next)
+        )
+        return Automaton(state_step, state_next, self.levels)
 
     @cached_property
     def _tables(self) -> tuple[Ints, Ints, Ints]:
