@@ -22,7 +22,7 @@ from querymesh.fabric.join.eddy_program import EddyProgram
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
 from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Routes, Stems
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
-from querymesh.fabric.routers.eddy import EddyRouter
+from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.index.probe.program import Counts, Program
 from querymesh.index.store.partition import Partition
 from querymesh.query.join import JoinQuery
@@ -132,6 +132,9 @@ class ViewFabric(Fabric):
             self.unjoinable += int((~joinable).sum()) - key.failed
             self.metrics.key_errors += key.failed
             left = left.some(joinable)
+        if eddy is not None and not self.own:
+            # The others are counted chunk by chunk.
+            self.metrics.leaf_rows[router.version, PLAIN] += window.rows - len(left)
         stored = JoinWindow(
             self.alias, left.rows, self.stems, key.keys, key.orders, key.values,
             left.times, left.serials, left.before,

@@ -135,9 +135,20 @@ class EddyRouter(Router):
         """
         token = RouteToken(self._token.stack[-1:]) if own_done else self._token
         if self.routing.choice == "lottery" and not self.routing.one_route_per_chunk:
-            every = np.arange(len(leaves))
-            return Chunk(self._decided(window, token, Classes(leaves)), every, every[:0])
+            return self._by_draws(window, len(leaves), token)
         return self._by_class(window, leaves, token)
+
+    def _by_draws(self, window: ClassificationWindow, rows: int, token: RouteToken) -> Chunk:
+        """Each tuple is a class: its way is drawn for it alone. Those of tuples to come are drawn
+        along with it, as long as they are decided on by the same estimates."""
+
+        def classes() -> Classes:
+            return Classes(np.full(max(rows, min(self.routing.chunk, self._tabled)), PLAIN))
+
+        table = self._lasting(window, token, rows, classes)
+        last = self._tabled - self._tabled_at
+        drawn = table.some(np.arange(last - rows, last))
+        return Chunk(drawn, np.arange(rows), np.zeros(0, np.int64))
 
     def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
         """All tuples are of one class."""
@@ -196,9 +207,10 @@ class EddyRouter(Router):
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
         chances = weights / weights.sum()
-        if self.routing.one_route_per_chunk:
-            return int(self._rng.choice(len(ready), 1, p=chances)[0])
-        return self._rng.choice(len(ready), asking.rows, p=chances)
+        draws = 1 if self.routing.one_route_per_chunk else asking.rows
+        ends = np.cumsum(chances)[:-1]
+        drawn: Ints = np.searchsorted(ends, self._rng.random(draws), "right")
+        return int(drawn[0]) if self.routing.one_route_per_chunk else drawn
 
     def _grouped(self, ruster: Ruster, ready: list[int], chosen: int | Ints) -> list[Ruster]:
         """A ruster in parts, by the number in `ready` that was chosen for its tuples."""

@@ -16,7 +16,7 @@ the program that takes the tuples along (`index/probe/program.py`), and counted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -97,10 +97,13 @@ class Table:
         sums: list[float] = np.bincount(self.visit_of_state, numbers, len(self.visits)).tolist()
         return sums
 
+    def some(self, numbers: Ints) -> Table:
+        """A table of the classes with these numbers, repeats allowed."""
+        return Table(self.classes.some(numbers), self.visits, self.visit_of[:, numbers])
+
     def repeated(self, numbers: Ints) -> Table:
         """A table with further classes, which go where those with these numbers go."""
-        every = np.concatenate([np.arange(self.visit_of.shape[1]), numbers])
-        return Table(self.classes.some(every), self.visits, self.visit_of[:, every])
+        return self.some(np.concatenate([np.arange(self.visit_of.shape[1]), numbers]))
 
 
 class Chunk(NamedTuple):
@@ -122,7 +125,9 @@ def table_of(
     numbers: dict[Visit, int] = {}
     visit_of = np.zeros((token.ahead, len(classes.leaves)), np.int64)
     standing: dict[tuple[RouteToken, int], list[Ints]] = {}
-    for leaf in np.unique(classes.leaves).tolist():
+    for leaf, count in enumerate(np.bincount(classes.leaves).tolist()):
+        if not count:
+            continue
         members = np.flatnonzero(classes.leaves == leaf)
         standing.setdefault((token, leaf_at(leaf, token)), []).append(members)
     for level in range(token.ahead):
@@ -130,14 +135,22 @@ def table_of(
         for (here, leaf), parts in standing.items():
             members = parts[0] if len(parts) == 1 else np.concatenate(parts)
             ready, chosen = decide(Asking(here, leaf, len(members), _codes_of(classes, members)))
-            for number in [chosen] if isinstance(chosen, int) else np.unique(chosen).tolist():
-                going = members if isinstance(chosen, int) else members[chosen == number]
-                index = ready[number]
+            for index, going in _parted(ready, chosen, members):
                 visit_of[level, going] = numbers.setdefault((here.context, index), len(numbers))
                 after = (here.choose(index) if here.choices else here).pop()
                 onward.setdefault((after, leaf_at(leaf, after)), []).append(going)
         standing = onward
     return Table(classes, tuple(numbers), visit_of)
+
+
+def _parted(ready: list[int], chosen: int | Ints, members: Ints) -> Iterator[tuple[int, Ints]]:
+    """Classes by the operator that they go to."""
+    if isinstance(chosen, int):
+        yield ready[chosen], members
+        return
+    for number, count in enumerate(np.bincount(chosen).tolist()):
+        if count:
+            yield ready[number], members if count == len(members) else members[chosen == number]
 
 
 def _codes_of(classes: Classes, members: Ints) -> Callable[[CutBy], Ints]:
