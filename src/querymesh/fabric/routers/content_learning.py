@@ -18,7 +18,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,9 @@ PATIENCE = 10
 LEARNING_SHARE = 0.05
 """Where trials go by cost, finding attributes may take so much of what operators and routing take:
 between two turns it rests until it has earned its time."""
+
+LONGEST_REST = 4
+"""A rest is at most so many times as long as a sample takes: what changes is found in the end."""
 
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
@@ -130,7 +133,8 @@ class Learning:
         """Whether a rest is over: its debt is earned, or operators are to be looked at again."""
         if not self._debt_us:
             return self._waited >= 1
-        return LEARNING_SHARE * self._rate.total(self._visit_cost) >= self._debt_us
+        earned_us = LEARNING_SHARE * self._rate.total(self._visit_cost)
+        return earned_us >= self._debt_us or self._waited >= LONGEST_REST
 
     def _rest(self) -> None:
         """Go on with the next operators, once what this turn took is earned."""
@@ -184,7 +188,7 @@ class Learning:
 
     def _evaluate(self) -> None:
         """Find the attribute that says most by each sample, and begin a trial of the pairs."""
-        started = perf_counter()
+        started = thread_time()
         self._usual, self._rate, self._trial = self._rate, RoutedWork(), {}
         for index, sample in self._samples.items():
             if sample.rows < self.sample_size:
@@ -212,7 +216,7 @@ class Learning:
                 self._note(index, "none")
         self._samples = {}
         if self.routing.trial_by == "cost":
-            self._debt_us += 1e6 * (perf_counter() - started)
+            self._debt_us += 1e6 * (thread_time() - started)
         if not self._trial:
             self._rest()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import perf_counter
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +96,8 @@ class Automaton(NamedTuple):
 
 @dataclass
 class Counts:
-    """What a run did, by state: probing rows, matches, stored rows looked at, seconds."""
+    """What a run did, by state: probing rows, matches, stored rows looked at, and seconds of
+    processor time, which a busy machine makes no longer."""
 
     evaluated: Ints
     passed: Ints
@@ -186,7 +187,7 @@ class Program:
         """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
         the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
         on. The states are those of the program, unless others are given."""
-        started = perf_counter()
+        started = thread_time()
         state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
             return
@@ -227,13 +228,13 @@ class Program:
                 if filled:
                     columns = out.reshape(self.width, room)[:, :filled].copy()
                     control[t.G_FILLED] = 0
-                    self._note(run, state_step, counts, counted, spent, perf_counter() - started)
+                    self._note(run, state_step, counts, counted, spent, thread_time() - started)
                     row, state, newest, until = columns[: t.F_IDS]
                     yield Combinations(row, state, newest, until, list(columns[t.F_IDS :]))
-                    started = perf_counter()
+                    started = thread_time()
                 if why == t.DONE:
                     break
-            self._note(run, state_step, counts, counted, spent, perf_counter() - started)
+            self._note(run, state_step, counts, counted, spent, thread_time() - started)
         finally:
             self._free.append(memory)
 
