@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 
@@ -42,10 +42,14 @@ class EddyProgram:
         """What the tuples of a window become, in pieces of at most `most`, counted in the metrics;
         `leaves` are those that they were given when the conditions on their stream were decided on,
         if there are any."""
-        chunk = self.router.routing.chunk
-        for first in range(0, window.rows, chunk):
-            part = window.slice(first, min(chunk, window.rows - first))
-            given = None if leaves is None else leaves[first : first + chunk]
+        first = rows = 0
+        while first + rows < window.rows:
+            first += rows
+            rows, left = self.router.chunk_rows, window.rows - first
+            if left - rows < rows / 4:
+                rows = left  # a small rest is not worth a program of its own
+            part = window.slice(first, rows)
+            given = None if leaves is None else leaves[first : first + rows]
             for found in self._chunk(part, given, most, metrics):
                 yield JoinRuster(
                     window, found.rows + first, found.token, found.leaf,
@@ -56,12 +60,12 @@ class EddyProgram:
         self, window: JoinWindow, given: Ints | None, most: int, metrics: Metrics
     ) -> Iterator[JoinRuster]:
         keys, router = self.keys, self.router
-        started = perf_counter()
+        started = thread_time()
         leaves = self._begun(window.rows, metrics) if given is None else given
         chunk = router.chunk(window, leaves, own_done=given is not None)
         program, automaton = self._followed(chunk.table)
         counts = automaton.no_counts()
-        metrics.routing_seconds += perf_counter() - started
+        routing_s = thread_time() - started
         source = frozenset({keys.source})
         probed = tuple(self._relations.values())
         for found in program.run(
@@ -74,10 +78,13 @@ class EddyProgram:
             checked = keys.verified(whole, source, probed)
             if len(checked):
                 yield checked
-        started = perf_counter()
+        started = thread_time()
         self._count(chunk.table, counts, metrics)
         router.learn_chunk(window, chunk, counts)
-        metrics.learning_seconds += perf_counter() - started
+        learning_s = thread_time() - started
+        metrics.routing_seconds += routing_s
+        metrics.learning_seconds += learning_s
+        router.resize_chunks(routing_s + learning_s, float(counts.seconds.sum()))
 
     def _begun(self, rows: int, metrics: Metrics) -> Ints:
         """The leaves of a chunk, counted."""

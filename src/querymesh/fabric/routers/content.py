@@ -157,12 +157,14 @@ class ContentRouter(EddyRouter):
             each = Classes(leaves, {cut_by: codes(cut_by) for cut_by in sizes})
             every = np.arange(len(leaves))
             return Chunk(self._decided(window, token, each), every, every)
-        classes = all_classes(sizes, PROFILED + len(self._targets))
+        # Tuples may have set out with more targets than there are by now.
+        leaf_count = max(PROFILED + len(self._targets), int(leaves.max(initial=PLAIN)) + 1)
+        classes = all_classes(sizes, leaf_count)
         if classes is None:
             there_are, numbers = classes_there_are(sizes, leaves, codes)
             table = self._decided(window, token, there_are)
         else:
-            by = (token, tuple(sizes.items()), tuple(self._targets))
+            by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             if by != self._tabled_by:
                 self._table, self._tabled_by = None, by
             table = self._lasting(window, token, len(leaves), lambda: classes)

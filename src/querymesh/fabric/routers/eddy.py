@@ -47,6 +47,10 @@ from querymesh.stats.profile import Route
 LEAST_SELECTIVITY = 0.01
 """In the lottery, an operator that passes nothing has the chance of one that passes this share."""
 
+ROUTING_SHARE, MOST_GROWN = 0.05, 4
+"""Deciding may take so much of what operators take, or chunks grow, to so many times as many tuples
+at most."""
+
 PLAIN, PROFILED = 0, 1
 """Leaves: tuples that go where the estimates send them, and those that profile an operator."""
 
@@ -89,6 +93,8 @@ class EddyRouter(Router):
         self._sized: Callable[[], ClassificationWindow | None] = no_window
         self._table: Table | None = None
         self._tabled, self._tabled_at = 0, 0
+        self.chunk_rows = routing.chunk
+        """The tuples of a chunk that goes by a table."""
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -130,8 +136,8 @@ class EddyRouter(Router):
         """All that is decided for tuples with these leaves, from the beginning or from where the
         conditions on their stream are behind them.
 
-        Chunks smaller than `Routing.chunk`, as small steps make them, go by one table until it has
-        been followed by as many tuples; at first it is made anew whenever there are twice as many.
+        Parts of a chunk, as small steps make them, go by one table until it has been followed by as
+        many tuples; at first it is made anew whenever there are twice as many.
         """
         token = RouteToken(self._token.stack[-1:]) if own_done else self._token
         if self.routing.choice == "lottery" and not self.routing.one_route_per_chunk:
@@ -143,7 +149,7 @@ class EddyRouter(Router):
         along with it, as long as they are decided on by the same estimates."""
 
         def classes() -> Classes:
-            return Classes(np.full(max(rows, min(self.routing.chunk, self._tabled)), PLAIN))
+            return Classes(np.full(max(rows, min(self.chunk_rows, self._tabled)), PLAIN))
 
         table = self._lasting(window, token, rows, classes)
         last = self._tabled - self._tabled_at
@@ -165,7 +171,7 @@ class EddyRouter(Router):
     ) -> Table:
         """The table that is followed, or another one if it is time."""
         followed = self._tabled + rows - self._tabled_at
-        if self._table is None or followed > min(self.routing.chunk, self._tabled_at):
+        if self._table is None or followed > min(self.chunk_rows, self._tabled_at):
             self._table = self._decided(window, token, classes())
             self._tabled_at = self._tabled
         self._tabled += rows
@@ -256,6 +262,18 @@ class EddyRouter(Router):
             spent_us[index] = spent_us.get(index, 0.0) + 1e6 * seconds[number]
         for index, made in visits.items():
             self.estimates.add_mixed(index, made, spent_us[index])
+
+    def resize_chunks(self, routing_s: float, operators_s: float) -> None:
+        """Let chunks that go by a table grow where deciding on one, and learning from it, took much
+        of what its operators took, and shrink again; not where tuples are decided on one by one, or
+        nothing goes by cost."""
+        if not self.routing.by_cost or self.routing.one_route_per_chunk or self.routing.chunk == 1:
+            return
+        most = MOST_GROWN * self.routing.chunk
+        if routing_s > ROUTING_SHARE * operators_s:
+            self.chunk_rows = min(2 * self.chunk_rows, most)
+        elif routing_s < ROUTING_SHARE / 4 * operators_s:
+            self.chunk_rows = max(self.chunk_rows // 2, self.routing.chunk)
 
     def routes(self) -> list[Route]:
         """The route of tuples that go by no attribute."""
