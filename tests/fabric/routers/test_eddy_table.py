@@ -11,7 +11,6 @@ from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.content import ContentRouter
 from querymesh.fabric.routers.content_table import (
-    MOST_CLASSES,
     all_classes,
     classes_there_are,
     numbers_of,
@@ -103,12 +102,12 @@ def test_all_classes_are_numbered_as_tuples_are(sizes, leaf_count, rows):
     rng = np.random.default_rng(rows)
     codes = {cut_by: rng.integers(0, size, rows) for cut_by, size in by.items()}
     leaves = rng.integers(0, leaf_count, rows)
-    every = all_classes(by, leaf_count)
-    if every is None:
-        assert np.prod(sizes) > MOST_CLASSES
+    if sizes:
         every, numbers = classes_there_are(by, leaves, codes.__getitem__)
-    else:
-        numbers = numbers_of(by, leaves, codes.__getitem__)
+        assert every.leaves[numbers].tolist() == leaves.tolist()
+        for cut_by in by:
+            assert every.codes[cut_by][numbers].tolist() == codes[cut_by].tolist()
+    every, numbers = all_classes(by, leaf_count), numbers_of(by, leaves, codes.__getitem__)
     assert every.leaves[numbers].tolist() == leaves.tolist()
     for cut_by in by:
         assert every.codes[cut_by][numbers].tolist() == codes[cut_by].tolist()

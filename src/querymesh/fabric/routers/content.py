@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -29,6 +30,7 @@ from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
 from querymesh.fabric.routers.content_table import (
+    MOST_CLASSES,
     all_classes,
     classes_there_are,
     content_visited,
@@ -159,15 +161,15 @@ class ContentRouter(EddyRouter):
             return Chunk(self._decided(window, token, each), every, every)
         # Tuples may have set out with more targets than there are by now.
         leaf_count = max(PROFILED + len(self._targets), int(leaves.max(initial=PLAIN)) + 1)
-        classes = all_classes(sizes, leaf_count)
-        if classes is None:
+        if prod(sizes.values()) > MOST_CLASSES:
             there_are, numbers = classes_there_are(sizes, leaves, codes)
             table = self._decided(window, token, there_are)
         else:
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             if by != self._tabled_by:
                 self._table, self._tabled_by = None, by
-            table = self._lasting(window, token, len(leaves), lambda: classes)
+            every_class = partial(all_classes, sizes, leaf_count)
+            table = self._lasting(window, token, len(leaves), every_class)
             numbers = numbers_of(sizes, leaves, codes)
         if len(alone):
             table = table.repeated(numbers[alone])

@@ -31,11 +31,9 @@ class VisitedContent(NamedTuple):
     passed: Ints
 
 
-def all_classes(sizes: Mapping[CutBy, int], leaves: int) -> Classes | None:
-    """All classes of some leaves, by leaf and then by content; None if they are too many."""
+def all_classes(sizes: Mapping[CutBy, int], leaves: int) -> Classes:
+    """All classes of so many leaves, by leaf and then by content."""
     count = prod(sizes.values())
-    if count > MOST_CLASSES:
-        return None
     numbers = np.tile(np.arange(count), leaves)
     codes = {}
     for cut_by, size in reversed(list(sizes.items())):
