@@ -145,6 +145,36 @@ def test_small_chunks_go_by_one_table_until_a_chunk_is_full_and_draw_each_way_on
         assert len({id(visits) for visits in taken}) == len(made)
 
 
+@pytest.mark.parametrize("choice", ["least", "lottery"])
+def test_chunks_grow_where_deciding_takes_much_and_shrink_again(choice):
+    window = window_of(50, 0)
+    routing = replace(PAPER, by_cost=True, choice=choice, chunk=60)
+    router = EddyRouter(bound_of(window).operators, routing)
+    for routing_s, rows in [(0.001, 60), (0.2, 120), (0.2, 240), (0.2, 240), (0.03, 240)]:
+        router.resize_chunks(routing_s, operators_s=1.0)
+        assert router.chunk_rows == rows
+        for _ in range(7):
+            chunk = router.chunk(window, router.begin_chunk(50), own_done=False)
+            assert len(chunk.of_tuple) == 50
+            assert chunk.of_tuple.max() < chunk.table.visit_of.shape[1]
+    router.resize_chunks(0.001, operators_s=1.0)
+    assert router.chunk_rows == 120
+    by_the_paper = EddyRouter(bound_of(window).operators, PAPER)
+    by_the_paper.resize_chunks(1.0, operators_s=1.0)
+    assert by_the_paper.chunk_rows == PAPER.chunk
+
+
+def test_content_that_is_in_use_is_followed_in_chunks_as_small_as_asked_for():
+    window = window_of(50, 0)
+    router = ContentRouter(bound_of(window).operators, replace(PAPER, by_cost=True), ("a",))
+    router.resize_chunks(1.0, operators_s=1.0)
+    assert router.chunk_rows == PAPER.chunk, "something is profiled"
+    router.learning._samples = {}
+    assert router.chunk_rows == 2 * PAPER.chunk
+    router.estimates.pairs[1] = Pair(("a",), 24, np.zeros(25), 0.5)
+    assert router.chunk_rows == PAPER.chunk
+
+
 def test_what_was_taken_over_is_decided_on_at_once():
     window = window_of(10, 0)
     router = EddyRouter(bound_of(window).operators, replace(PAPER, chunk=10_000))

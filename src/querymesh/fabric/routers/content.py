@@ -177,6 +177,13 @@ class ContentRouter(EddyRouter):
             numbers[alone] = len(table.classes.leaves) - len(alone) + np.arange(len(alone))
         return Chunk(table, numbers, alone)
 
+    @property
+    def chunk_rows(self) -> int:
+        """The tuples of a chunk that goes by a table; as few as asked for while something is being
+        found out, or goes by content, which may change."""
+        waits = self.learning.rests and not self.estimates.pairs
+        return super().chunk_rows if waits else self.routing.chunk
+
     def _leaf_at(self, leaf: int, token: RouteToken) -> int:
         """Tuples that have profiled what they should are as all others."""
         profiled = self._profiled(leaf)

@@ -89,6 +89,8 @@ class Learning:
         self._rate = RoutedWork()
         self._usual = RoutedWork()
         self._began = 0
+        self._sizes: dict[int, int] = {}
+        """The rows of probed states when the turn began."""
         self._debt_us = 0.0
         """What the last evaluation took, while it is not earned yet."""
         self._next()
@@ -97,6 +99,11 @@ class Learning:
     def targets(self) -> list[int]:
         """The operators being profiled."""
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is being profiled or tried."""
+        return not self._samples and not self._trial
 
     def wanted(self, index: int) -> int:
         """How many more tuples an operator's sample needs."""
@@ -176,6 +183,7 @@ class Learning:
             if len(chosen) == min(at_once, len(self.operators)):
                 break
         self._samples = {index: Sample() for index in chosen}
+        self._sizes = dict(self.estimates.sizes)
         self._before = {}
         for index in chosen:
             pair = self.estimates.pairs.get(index)
@@ -214,11 +222,20 @@ class Learning:
                 if sample.outcome().var() > 0:
                     self._ask_more()
                 self._note(index, "none")
-        self._samples = {}
         if self.routing.trial_by == "cost":
             self._debt_us += 1e6 * (thread_time() - started)
+        if self._was_early():
+            self._turn, self._debt_us = 0, 0.0
+        self._samples = {}
         if not self._trial:
             self._rest()
+
+    def _was_early(self) -> bool:
+        """Whether all operators were looked at and nothing was found, and windows that are probed
+        have filled since: it was too early to tell."""
+        if self._trial or len(self._samples) < len(self.operators):
+            return False
+        return any(rows > 2 * self._sizes.get(k, 0) for k, rows in self.estimates.sizes.items())
 
     def _ask_more(self) -> None:
         """Double the sample, where `tune` is set: the last told too little, or something wrong."""
@@ -371,6 +388,7 @@ class Learning:
         self._rate, self._usual = (RoutedWork.from_json(stored[name]) for name in ("rate", "usual"))
         self._began = int(stored["began"])
         self._debt_us = float(stored.get("debt_us", 0.0))  # none before there was one
+        self._sizes = dict(self.estimates.sizes)
         self._before = {int(k): Pair.from_json(pair) for k, pair in stored["before"].items()}
         for index, pair in self.estimates.pairs.items():
             if index in self._before and not pair.on_trial:

@@ -92,9 +92,8 @@ class EddyRouter(Router):
         )
         self._sized: Callable[[], ClassificationWindow | None] = no_window
         self._table: Table | None = None
-        self._tabled, self._tabled_at = 0, 0
-        self.chunk_rows = routing.chunk
-        """The tuples of a chunk that goes by a table."""
+        self._tabled, self._tabled_at, self._table_lasts = 0, 0, 0
+        self._grown_chunk = routing.chunk
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -149,7 +148,7 @@ class EddyRouter(Router):
         along with it, as long as they are decided on by the same estimates."""
 
         def classes() -> Classes:
-            return Classes(np.full(max(rows, min(self.chunk_rows, self._tabled)), PLAIN))
+            return Classes(np.full(self._table_lasts, PLAIN))
 
         table = self._lasting(window, token, rows, classes)
         last = self._tabled - self._tabled_at
@@ -171,9 +170,10 @@ class EddyRouter(Router):
     ) -> Table:
         """The table that is followed, or another one if it is time."""
         followed = self._tabled + rows - self._tabled_at
-        if self._table is None or followed > min(self.chunk_rows, self._tabled_at):
-            self._table = self._decided(window, token, classes())
+        if self._table is None or followed > self._table_lasts:
+            self._table_lasts = max(rows, min(self.chunk_rows, self._tabled))
             self._tabled_at = self._tabled
+            self._table = self._decided(window, token, classes())
         self._tabled += rows
         return self._table
 
@@ -263,6 +263,11 @@ class EddyRouter(Router):
         for index, made in visits.items():
             self.estimates.add_mixed(index, made, spent_us[index])
 
+    @property
+    def chunk_rows(self) -> int:
+        """The tuples of a chunk that goes by a table."""
+        return self._grown_chunk
+
     def resize_chunks(self, routing_s: float, operators_s: float) -> None:
         """Let chunks that go by a table grow where deciding on one, and learning from it, took much
         of what its operators took, and shrink again; not where tuples are decided on one by one, or
@@ -271,9 +276,9 @@ class EddyRouter(Router):
             return
         most = MOST_GROWN * self.routing.chunk
         if routing_s > ROUTING_SHARE * operators_s:
-            self.chunk_rows = min(2 * self.chunk_rows, most)
+            self._grown_chunk = min(2 * self._grown_chunk, most)
         elif routing_s < ROUTING_SHARE / 4 * operators_s:
-            self.chunk_rows = max(self.chunk_rows // 2, self.routing.chunk)
+            self._grown_chunk = max(self._grown_chunk // 2, self.routing.chunk)
 
     def routes(self) -> list[Route]:
         """The route of tuples that go by no attribute."""
