@@ -356,3 +356,15 @@ def test_windows_that_were_still_filling_are_looked_at_once_more():
         fed(learning, 1, [0, 0, 0, 0], [1, 1, 1, 1], 1.0)
         assert [e.decision for e in learning.events] == ["none", "none"]
         assert learning.targets == turns
+
+
+@pytest.mark.parametrize(("rows", "decision"), [(110, "dropped"), (200, "kept")])
+def test_while_windows_fill_later_tuples_cost_more_and_no_trial_is_lost_by_that(rows, decision):
+    learning = two_operators()
+    learning.estimates.sizes.update({1: 100, 2: 100})
+    learning._turn = 0
+    learning._next()
+    fed(learning, 1, [0, 1, 0, 1], [0, 1, 0, 1], 1.0)
+    learning.estimates.sizes[2] = rows
+    tried(learning, 5.0)
+    assert [e.decision for e in learning.events] == [decision]

@@ -53,6 +53,10 @@ between two turns it rests until it has earned its time."""
 LONGEST_REST = 4
 """A rest is at most so many times as long as a sample takes: what changes is found in the end."""
 
+COMPARABLE = 1.25
+"""Tuples before and in a trial are not compared if a probed window has grown by more: those that
+came later find more, whatever their order. What was found then stays."""
+
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
 
@@ -235,7 +239,12 @@ class Learning:
         have filled since: it was too early to tell."""
         if self._trial or len(self._samples) < len(self.operators):
             return False
-        return any(rows > 2 * self._sizes.get(k, 0) for k, rows in self.estimates.sizes.items())
+        return self._filled_by(2.0)
+
+    def _filled_by(self, factor: float) -> bool:
+        """Whether a window that is probed has grown by such a factor since the turn began."""
+        now = self.estimates.sizes
+        return any(rows > factor * self._sizes.get(k, 0) for k, rows in now.items())
 
     def _ask_more(self) -> None:
         """Double the sample, where `tune` is set: the last told too little, or something wrong."""
@@ -284,7 +293,8 @@ class Learning:
     def _judge(self) -> None:
         """End a trial: keep the pairs if tuples cost less with them than before, else drop them."""
         now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
-        helped = self._usual.rows == 0 or now < usual * (1 + self._by_chance())
+        compared = self._usual.rows > 0 and not self._filled_by(COMPARABLE)
+        helped = not compared or now < usual * (1 + self._by_chance())
         for index, pair in self._trial.items():
             pair.on_trial = False
             former = self._before.get(index)
