@@ -164,15 +164,13 @@ def test_chunks_grow_where_deciding_takes_much_and_shrink_again(choice):
     assert by_the_paper.chunk_rows == PAPER.chunk
 
 
-def test_content_that_is_in_use_is_followed_in_chunks_as_small_as_asked_for():
+def test_what_is_being_found_out_is_heard_of_in_chunks_as_small_as_asked_for():
     window = window_of(50, 0)
     router = ContentRouter(bound_of(window).operators, replace(PAPER, by_cost=True), ("a",))
     router.resize_chunks(1.0, operators_s=1.0)
     assert router.chunk_rows == PAPER.chunk, "something is profiled"
     router.learning._samples = {}
     assert router.chunk_rows == 2 * PAPER.chunk
-    router.estimates.pairs[1] = Pair(("a",), 24, np.zeros(25), 0.5)
-    assert router.chunk_rows == PAPER.chunk
 
 
 def test_what_was_taken_over_is_decided_on_at_once():

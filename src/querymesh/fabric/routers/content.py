@@ -180,9 +180,8 @@ class ContentRouter(EddyRouter):
     @property
     def chunk_rows(self) -> int:
         """The tuples of a chunk that goes by a table; as few as asked for while something is being
-        found out, or goes by content, which may change."""
-        waits = self.learning.rests and not self.estimates.pairs
-        return super().chunk_rows if waits else self.routing.chunk
+        found out: a turn takes some chunks."""
+        return super().chunk_rows if self.learning.rests else self.routing.chunk
 
     def _leaf_at(self, leaf: int, token: RouteToken) -> int:
         """Tuples that have profiled what they should are as all others."""
