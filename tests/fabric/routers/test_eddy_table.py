@@ -95,6 +95,25 @@ def test_a_table_says_what_each_tuple_would_be_told_on_its_way(data, rows, seed)
     assert len(set(chunk.of_tuple[alone].tolist())) == len(alone), "each a class of its own"
 
 
+def test_a_class_that_nobody_was_of_before_has_its_way_when_it_comes():
+    values = [np.zeros(400, int), np.repeat([0, 1, 2], [20, 20, 10])]
+    router = None
+    for a in values:
+        batch = window_of(len(a), 0).batch.set_column(0, "a", pa.array(a))
+        window = ClassificationWindow("s", batch)
+        if router is None:
+            router = ContentRouter(bound_of(window).operators, PAPER, ("a",))
+            router.learning._samples = {}
+            column = np.random.default_rng(1).random(25)
+            router.estimates.pairs.update({k: Pair(("a",), 24, column, 1.0) for k in (1, 3)})
+        leaves = np.zeros(len(a), int)
+        chunk = router.chunk(window, leaves, own_done=False)
+        ways = chunk.table.operator_of_state.reshape(OPERATORS, -1)[:, chunk.of_tuple]
+        for row in range(0, len(a), 10):
+            assert ways[:, row].tolist() == way_of(router, window, row, PLAIN)
+    assert chunk.table.visit_of.shape[1] == 25, "of a few tuples, all classes that there may be"
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from([2, 3, 25]), max_size=3), st.integers(1, 3), st.integers(0, 50))
 def test_all_classes_are_numbered_as_tuples_are(sizes, leaf_count, rows):

@@ -56,6 +56,10 @@ BESIDES = 2.0
 """A ruster of its own is also decided on and listened to: so many times what moving it takes."""
 
 
+ENOUGH = 4
+"""Of so many tuples for each class there could be, those that have none will hardly come."""
+
+
 class ContentRouter(EddyRouter):
     """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
 
@@ -83,6 +87,8 @@ class ContentRouter(EddyRouter):
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
         self._coded: dict[CutBy, Ints] = {}
         self._tabled_by: object = None
+        self._class_numbers: Ints = np.zeros(0, np.int64)
+        """By number among all classes the one in the table, -1 if nobody was of that class."""
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -166,16 +172,28 @@ class ContentRouter(EddyRouter):
             table = self._decided(window, token, there_are)
         else:
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
-            if by != self._tabled_by:
+            every = numbers_of(sizes, leaves, codes)
+            if by != self._tabled_by or (self._class_numbers[every] < 0).any():
                 self._table, self._tabled_by = None, by
-            every_class = partial(all_classes, sizes, leaf_count)
-            table = self._lasting(window, token, len(leaves), every_class)
-            numbers = numbers_of(sizes, leaves, codes)
+            classes = partial(self._classes, sizes, leaf_count, every)
+            table = self._lasting(window, token, len(leaves), classes)
+            numbers = self._class_numbers[every]
         if len(alone):
             table = table.repeated(numbers[alone])
             numbers = numbers.copy()
             numbers[alone] = len(table.classes.leaves) - len(alone) + np.arange(len(alone))
         return Chunk(table, numbers, alone)
+
+    def _classes(self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints) -> Classes:
+        """The classes that a table is made for: those that many tuples have, or all of them."""
+        whole = all_classes(sizes, leaf_count)
+        count = len(whole.leaves)
+        there = np.arange(count)
+        if len(every) >= ENOUGH * count:
+            there = np.flatnonzero(np.bincount(every, minlength=count))
+        self._class_numbers = np.full(count, -1)
+        self._class_numbers[there] = np.arange(len(there))
+        return whole.some(there)
 
     @property
     def chunk_rows(self) -> int:
