@@ -312,3 +312,59 @@ def test_a_pair_that_comes_back_after_a_failed_trial_follows_the_range_that_grew
     assert learning.estimates.pairs[1].attributes == ("x",), "the trial has failed"
     assert learning.partitions.ranges["x"] == (0.0, 8.0)
     assert learning.estimates.pairs[1].selectivity[[0, 2, 3]].tolist() == [0, 1, 1]
+
+
+def rested(learning, rows):
+    """Whether a rest is over after so many tuples."""
+    learning.set_out(rows)
+    learning.visited(1, rows)
+    learning.advance(rows)
+    learning.advance(1)
+    return bool(learning.targets)
+
+
+@pytest.mark.parametrize(("cost_us", "rows", "is_over"), [
+    (1e6, 1, True),
+    (1e-3, 5, False),
+    (1e-3, 60, True),
+])  # fmt: skip
+def test_where_trials_go_by_cost_it_rests_until_an_evaluation_is_earned(cost_us, rows, is_over):
+    learning = two_operators(trial_by="cost", evidence=0.0)
+    learning.estimates.cost_us[1] = cost_us
+    fed(learning, 1, [0, 0, 0, 0], [1, 0, 1, 0], 1.0)
+    assert learning.events[-1].decision == "none"
+    assert learning.rests
+    assert learning.probability == 0.3, "60 tuples are more than four samples of four take"
+    assert rested(learning, rows) == is_over
+
+
+def test_by_the_paper_it_never_rests():
+    learning = two_operators()
+    fed(learning, 1, [0, 0, 0, 0], [1, 0, 1, 0], 1.0)
+    assert learning.targets == [2]
+
+
+def test_windows_that_were_still_filling_are_looked_at_once_more():
+    for rows, turns in [(1000, [1, 2]), (110, [1])]:
+        learning = two_operators(all_at_first=True)
+        learning.estimates.sizes.update({1: 100, 2: 100})
+        learning._turn = 0
+        learning._next()
+        assert learning.targets == [1, 2]
+        learning.estimates.sizes[1] = rows
+        learning.sampled(2, pa.record_batch({"c": [0] * 4}), np.ones(4))
+        fed(learning, 1, [0, 0, 0, 0], [1, 1, 1, 1], 1.0)
+        assert [e.decision for e in learning.events] == ["none", "none"]
+        assert learning.targets == turns
+
+
+@pytest.mark.parametrize(("rows", "decision"), [(110, "dropped"), (200, "kept")])
+def test_while_windows_fill_later_tuples_cost_more_and_no_trial_is_lost_by_that(rows, decision):
+    learning = two_operators()
+    learning.estimates.sizes.update({1: 100, 2: 100})
+    learning._turn = 0
+    learning._next()
+    fed(learning, 1, [0, 1, 0, 1], [0, 1, 0, 1], 1.0)
+    learning.estimates.sizes[2] = rows
+    tried(learning, 5.0)
+    assert [e.decision for e in learning.events] == [decision]

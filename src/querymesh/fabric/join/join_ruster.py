@@ -40,6 +40,23 @@ class JoinWindow(ClassificationWindow):
     serials: Ints = field(default_factory=lambda: NOTHING)
     before: Mapping[str, Ints] = field(default_factory=dict)
 
+    def slice(self, first: int, rows: int) -> JoinWindow:
+        """Some of the arrivals that follow each other."""
+        if rows == self.rows:
+            return self
+        part = slice(first, first + rows)
+        return JoinWindow(
+            self.source,
+            self.batch.slice(first, rows),
+            self.tables,
+            tuple(codes[part] for codes in self.keys),
+            tuple(codes[part] for codes in self.orders),
+            {number: each.slice(first, rows) for number, each in self.values.items()},
+            self.times[part],
+            self.serials[part],
+            {alias: counts[part] for alias, counts in self.before.items()},
+        )
+
 
 @dataclass(frozen=True)
 class JoinRuster(Ruster):

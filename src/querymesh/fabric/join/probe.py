@@ -12,7 +12,7 @@ All conditions between the probed relation and those joined hold of what comes o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from time import thread_time
@@ -37,6 +37,9 @@ from querymesh.query.model import Meeting, Probe
 
 Stems = Mapping[str, Stem]
 Routes = tuple[tuple[Probe, ...], ...]
+
+MOST_PROGRAMS = 256
+"""Programs of steps that are kept: an Eddy comes back to few of them."""
 
 
 @cache
@@ -70,6 +73,8 @@ class JoinedKeys:
         self.aliases = (source, *others)
         self.probed = [stems[alias] for alias in others]
         self._programs: dict[tuple[Routes, frozenset[str]], Program] = {}
+        self._of_steps: dict[tuple[Step, ...], Program] = {}
+        self._steps: dict[tuple[str, frozenset[str]], Step] = {}
         window = join.window_of(source)
         self.range_us = window.size if window is not None and window.kind == "range" else None
 
@@ -87,16 +92,33 @@ class JoinedKeys:
         for route in routes:
             behind = joined
             for place, probe in enumerate(route):
-                step = self._step(probe.relation, behind)
+                step = self.step(probe.relation, behind)
                 state_step.append(steps.setdefault(step, len(steps)))
                 state_next.append(len(state_next) + 1 if place + 1 < len(route) else -1)
                 behind |= {probe.relation}
+        return self._made(steps, state_step, state_next, max(map(len, routes)))
+
+    def program_of_steps(self, steps: tuple[Step, ...]) -> Program:
+        """The program of some probes, for automata that are made anew for each run."""
+        if steps not in self._of_steps:
+            if len(self._of_steps) > MOST_PROGRAMS:
+                self._of_steps.clear()
+            self._of_steps[steps] = self._made(steps, (), (), 0)
+        return self._of_steps[steps]
+
+    def _made(
+        self,
+        steps: Iterable[Step],
+        state_step: Sequence[int],
+        state_next: Sequence[int],
+        levels: int,
+    ) -> Program:
         return Program(
             len(self.aliases),
             tuple(steps),
             tuple(state_step),
             tuple(state_next),
-            max(map(len, routes)),
+            levels,
             max(len(self.join.keys_of(alias)) for alias in self.aliases),
             max(len(self.join.orders_of(alias)) for alias in self.aliases),
             self._event_times(),
@@ -111,8 +133,13 @@ class JoinedKeys:
                 named[self.number[alias]] = self.join.times[alias]
         return named
 
-    def _step(self, relation: str, joined: frozenset[str]) -> Step:
+    def step(self, relation: str, joined: frozenset[str]) -> Step:
         """The probe of a relation by all conditions that link it to what is joined."""
+        if (relation, joined) not in self._steps:
+            self._steps[relation, joined] = self._step(relation, joined)
+        return self._steps[relation, joined]
+
+    def _step(self, relation: str, joined: frozenset[str]) -> Step:
         by = [
             (position, self.number[holder], self._key[holder, each.number])
             for position, each in enumerate(self.join.keys_of(relation))

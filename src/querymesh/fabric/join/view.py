@@ -18,9 +18,11 @@ from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.ruster import Ruster
 from querymesh.fabric.core.token import RouteToken, Stack
 from querymesh.fabric.join.arrivals import Arrivals
+from querymesh.fabric.join.eddy_program import EddyProgram
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
 from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Stems
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
+from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.index.probe.program import Counts, Program
 from querymesh.index.store.partition import Partition
 from querymesh.query.join import JoinQuery
@@ -29,8 +31,8 @@ from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
 
 @dataclass(frozen=True)
 class Admitted:
-    """Stored tuples that are ready to probe: with the leaf of each, where routes are known from the
-    start, else as rusters."""
+    """Stored tuples that are ready to probe: with the leaf of each, where all go as one program, if
+    it is known already; else as rusters."""
 
     window: JoinWindow
     leaves: Ints | None
@@ -89,6 +91,9 @@ class ViewFabric(Fabric):
         self._keys = keys = JoinedKeys(join, alias, stems)
         self._plans: dict[tuple[Stack, ...], _RoutePlan] = {}
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
+        self._program: EddyProgram | None = None
+        others = (op for op in self.bound.operators if op.index not in self.own)
+        self._only_probes = all(isinstance(op, Probe | Meeting) for op in others)
         window = self.bound.source.window
         self._range_us = window.size if window is not None and window.kind == "range" else None
 
@@ -125,10 +130,14 @@ class ViewFabric(Fabric):
         leaves = None if self.own else self._leaves(window, router)
         rusters: list[JoinRuster] = []
         alive: Bools | None = None
-        if leaves is None:
+        eddy = self._eddy(router)
+        if eddy is not None and not self.own:
+            self.metrics.windows += 1
+            self.metrics.rows_in += window.rows
+        elif leaves is None:
             rusters = self._by_own_conditions(window, router)
             alive, leaves = _reached(rusters, window.rows)
-            if router.decides or not _are_certain(router.tokens):
+            if eddy is None and (router.decides or not _are_certain(router.tokens)):
                 leaves = None
         left = arrivals if alive is None else arrivals.some(alive)
         key = keyed(self.join, self.alias, left.rows, self._calls)
@@ -137,6 +146,9 @@ class ViewFabric(Fabric):
             self.unjoinable += int((~joinable).sum()) - key.failed
             self.metrics.key_errors += key.failed
             left = left.some(joinable)
+        if eddy is not None and not self.own:
+            # The others are counted chunk by chunk.
+            self.metrics.leaf_rows[router.version, PLAIN] += window.rows - len(left)
         stored = JoinWindow(
             self.alias, left.rows, self.stems, key.keys, key.orders, key.values,
             left.times, left.serials, left.before,
@@ -194,8 +206,13 @@ class ViewFabric(Fabric):
         self.metrics.total_seconds += perf_counter() - started
 
     def _probed(self, part: Admitted, router: Router) -> Iterator[Ruster]:
-        """Tuples at the end of their routes: all at once where their routes are known, ruster by
-        ruster where the router decides on the way."""
+        """Tuples at the end of their routes: all at once where their routes are known, chunk by
+        chunk where an Eddy decides and only probes are ahead, else ruster by ruster."""
+        if (eddy := self._eddy(router)) is not None:
+            if self._program is None or self._program.router is not eddy:
+                self._program = EddyProgram(self.bound, self._keys, eddy)
+            yield from self._program.results(part.window, part.leaves, MOST_ROWS, self.metrics)
+            return
         if part.leaves is None:
             yield from self._move(part.rusters, router)
             return
@@ -204,6 +221,11 @@ class ViewFabric(Fabric):
                 yield from self._follow([ruster], router)
             else:
                 yield ruster
+
+    def _eddy(self, router: Router) -> EddyRouter | None:
+        """The router as an Eddy whose decisions a program can follow: nothing but probes stands
+        behind the conditions on the stream alone."""
+        return router if isinstance(router, EddyRouter) and self._only_probes else None
 
     def _all_routes(self, window: JoinWindow, leaves: Ints, router: Router) -> Iterator[JoinRuster]:
         """All tuples through the first stretch of probes on their routes, each on its own."""

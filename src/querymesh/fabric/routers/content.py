@@ -14,7 +14,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
+from functools import partial
+from math import prod
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,17 @@ from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
+from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
+from querymesh.fabric.routers.content_table import (
+    MOST_CLASSES,
+    all_classes,
+    classes_there_are,
+    content_visited,
+    numbers_of,
+    outcomes_of,
+)
 from querymesh.fabric.routers.eddy import (
     NO_PAIR,
     PAIR,
@@ -36,12 +47,17 @@ from querymesh.fabric.routers.eddy import (
     EddyRouter,
     no_window,
 )
-from querymesh.fabric.routers.estimates import Pair
+from querymesh.fabric.routers.eddy_table import Asking, Chunk, Classes, CutBy
 from querymesh.fabric.routers.routing import Routing
+from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
 
 BESIDES = 2.0
 """A ruster of its own is also decided on and listened to: so many times what moving it takes."""
+
+
+ENOUGH = 4
+"""Of so many tuples for each class there could be, those that have none will hardly come."""
 
 
 class ContentRouter(EddyRouter):
@@ -69,7 +85,10 @@ class ContentRouter(EddyRouter):
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
-        self._coded: dict[tuple[Any, int], Ints] = {}
+        self._coded: dict[CutBy, Ints] = {}
+        self._tabled_by: object = None
+        self._class_numbers: Ints = np.zeros(0, np.int64)
+        """By number among all classes the one in the table, -1 if nobody was of that class."""
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -85,13 +104,17 @@ class ContentRouter(EddyRouter):
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Most tuples in one ruster, and those that profile an operator in one each."""
-        if window.rows:
-            self.learning.advance(window.rows)
-        self._targets = self.learning.targets
-        slots = self._slots(window.rows)
+        slots = self.begin_chunk(window.rows)
         leaves = range(PLAIN, PROFILED + len(self._targets))
         made = [Ruster(window, np.flatnonzero(slots == leaf), self._token, leaf) for leaf in leaves]
         return [ruster for ruster in made if len(ruster)] or made[:1]
+
+    def begin_chunk(self, rows: int) -> Ints:
+        """The leaf of each tuple: which of the operators being profiled it profiles, if any."""
+        if rows:
+            self.learning.advance(rows)
+        self._targets = self.learning.targets
+        return self._slots(rows)
 
     def _slots(self, rows: int) -> Ints:
         """For each tuple its leaf: which of the targets it profiles, if any."""
@@ -109,9 +132,6 @@ class ContentRouter(EddyRouter):
 
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """Send a ruster to the operator it profiles, else its tuples where their content says."""
-        target = self._target(ruster)
-        if target is not None:
-            return [self._sent(ruster, target)]
         if self.routing.trial_by != "cost" or ruster.leaf != PLAIN:
             return super().choose(ruster)
         started = perf_counter()  # processor time is a call of the kernel, and may take longer
@@ -119,40 +139,106 @@ class ContentRouter(EddyRouter):
         self.learning.worked(1e6 * (perf_counter() - started))
         return parts
 
-    def _target(self, ruster: Ruster) -> int | None:
-        """Where a ruster that profiles an operator has to go: to it, or to what must come before.
+    def _codes_of(self, ruster: Ruster) -> Callable[[CutBy], Ints]:
+        return lambda cut_by: self.codes(ruster.window, cut_by)[ruster.rows]
+
+    def decide(self, asking: Asking, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """As any Eddy, but that tuples which profile an operator go there as soon as they can."""
+        target = self._target(asking)
+        return super().decide(asking, as_rusters) if target is None else ([target], 0)
+
+    def chunk(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Chunk:
+        """As any Eddy's; the time it takes is what routing costs."""
+        started = thread_time()  # one call a chunk, and a busy machine makes routing no dearer
+        chunk = super().chunk(window, leaves, own_done)
+        self.learning.worked(1e6 * (thread_time() - started))
+        return chunk
+
+    def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
+        """Tuples by the partitions of all pairs in use; those that profile are alone."""
+        pairs = self.estimates.pairs.values()
+        sizes = {pair.cut_by: len(pair.selectivity) for pair in pairs}
+        codes = partial(self.codes, window)
+        alone = np.flatnonzero(leaves != PLAIN)
+        if sizes and self.routing.one_route_per_chunk:
+            # A chunk goes by the mean of all its tuples.
+            each = Classes(leaves, {cut_by: codes(cut_by) for cut_by in sizes})
+            every = np.arange(len(leaves))
+            return Chunk(self._decided(window, token, each), every, every)
+        # Tuples may have set out with more targets than there are by now.
+        leaf_count = max(PROFILED + len(self._targets), int(leaves.max(initial=PLAIN)) + 1)
+        if prod(sizes.values()) > MOST_CLASSES:
+            there_are, numbers = classes_there_are(sizes, leaves, codes)
+            table = self._decided(window, token, there_are)
+        else:
+            by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
+            every = numbers_of(sizes, leaves, codes)
+            if by != self._tabled_by or (self._class_numbers[every] < 0).any():
+                self._table, self._tabled_by = None, by
+            classes = partial(self._classes, sizes, leaf_count, every)
+            table = self._lasting(window, token, len(leaves), classes)
+            numbers = self._class_numbers[every]
+        if len(alone):
+            table = table.repeated(numbers[alone])
+            numbers = numbers.copy()
+            numbers[alone] = len(table.classes.leaves) - len(alone) + np.arange(len(alone))
+        return Chunk(table, numbers, alone)
+
+    def _classes(self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints) -> Classes:
+        """The classes that a table is made for: those that many tuples have, or all of them."""
+        whole = all_classes(sizes, leaf_count)
+        count = len(whole.leaves)
+        there = np.arange(count)
+        if len(every) >= ENOUGH * count:
+            there = np.flatnonzero(np.bincount(every, minlength=count))
+        self._class_numbers = np.full(count, -1)
+        self._class_numbers[there] = np.arange(len(there))
+        return whole.some(there)
+
+    @property
+    def chunk_rows(self) -> int:
+        """The tuples of a chunk that goes by a table; as few as asked for while something is being
+        found out: a turn takes some chunks."""
+        return super().chunk_rows if self.learning.rests else self.routing.chunk
+
+    def _leaf_at(self, leaf: int, token: RouteToken) -> int:
+        """Tuples that have profiled what they should are as all others."""
+        profiled = self._profiled(leaf)
+        return leaf if profiled is not None and token.context >> profiled & 1 else PLAIN
+
+    def _target(self, asking: Asking) -> int | None:
+        """Where tuples that profile an operator have to go: to it, or to what must come before.
 
         None if it has been there, or cannot get there yet.
         """
-        profiled = self._profiled(ruster)
-        choices = ruster.token.choices or (ruster.token.top,)
+        profiled = self._profiled(asking.leaf)
+        choices = asking.token.choices or (asking.token.top,)
         if profiled is None or profiled not in choices:
             return None
         before = self._after[profiled] & set(choices)
         ready = [k for k in sorted(before) if not self._after[k] & set(choices)]
         return ready[0] if ready else profiled
 
-    def _profiled(self, ruster: Ruster) -> int | None:
-        slot = ruster.leaf - PROFILED
+    def _profiled(self, leaf: int) -> int | None:
+        slot = leaf - PROFILED
         return self._targets[slot] if 0 <= slot < len(self._targets) else None
 
-    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """Send each tuple to the operator that is expected to drop most, by its content."""
+    def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
+        """For each tuple the operator that is expected to drop most, by its content."""
         pairs = self.estimates.pairs
         if not any(k in pairs for k in ready):
-            return super()._decided(ruster, ready)
+            return super()._best(asking, ready, as_rusters)
         if self.routing.one_route_per_chunk:
-            means = [float(np.mean(self._expected(ruster, k))) for k in ready]
+            means = [float(np.mean(self._expected(asking, k))) for k in ready]
             merits_of_all = [self._merit(mean, k) for mean, k in zip(means, ready, strict=True)]
-            return [self._sent(ruster, ready[int(np.argmax(merits_of_all))])]
-        rows = len(ruster)
-        merits = np.empty((len(ready), rows))
+            return merits_of_all.index(max(merits_of_all))
+        merits = np.empty((len(ready), asking.rows))
         for context, k in enumerate(ready):
-            merits[context] = self._merit(self._expected(ruster, k), k)
-        chosen = np.argmax(merits, axis=0)
-        if self.routing.split_if_cheaper and self.routing.by_cost:
+            merits[context] = self._merit(self._expected(asking, k), k)
+        chosen: Ints = np.argmax(merits, axis=0)
+        if as_rusters and self.routing.split_if_cheaper and self.routing.by_cost:
             chosen = self._worth_it(ready, merits, chosen)
-        return self._grouped(ruster, ready, chosen)
+        return chosen
 
     def _worth_it(self, ready: list[int], merits: Floats, chosen: Ints) -> Ints:
         """The chosen operators; the common one for tuples that save less than a ruster takes.
@@ -167,29 +253,26 @@ class ContentRouter(EddyRouter):
         price_us = self.estimates.visit_us + BESIDES * calibrate().ruster_us
         return np.where(saved_us[chosen] < price_us, common, chosen)
 
-    def _expected(self, ruster: Ruster, index: int) -> Floats:
+    def _expected(self, asking: Asking, index: int) -> Floats:
         """The selectivity to expect of each tuple: S by its partition, else W."""
-        context = ruster.token.context
+        context = asking.token.context
         column = self.estimates.column_at(index, context)
         if column is None:
             return np.asarray(self.estimates.selectivity_at(index, context))
-        pair = self.estimates.pairs[index]
-        return column[self.codes(ruster.window, pair)[ruster.rows]]
+        return column[asking.codes(self.estimates.pairs[index].cut_by)]
 
-    def codes(self, window: ClassificationWindow, pair: Pair) -> Ints:
+    def codes(self, window: ClassificationWindow, cut_by: CutBy) -> Ints:
         """The partitions of a window's tuples; computed once for each attribute."""
         if self._coded_of() is not window:
             self._coded_of = weakref.ref(window)
             self._coded = {}
-        key = pair.attributes, pair.count
-        if key not in self._coded:
-            self._coded[key] = self.partitions.codes(*key, window.batch.column)
-        return self._coded[key]
+        if cut_by not in self._coded:
+            self._coded[cut_by] = self.partitions.codes(*cut_by, window.batch.column)
+        return self._coded[cut_by]
 
-    def went_by(self, chosen: Ruster) -> str:
+    def went_by(self, leaf: int, index: int) -> str:
         """What a routing call went by: profiling, or the operator's classifier attribute."""
-        index = chosen.token.top
-        if self._profiled(chosen) == index:
+        if self._profiled(leaf) == index:
             return PROFILING
         pair = self.estimates.pairs.get(index)
         return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
@@ -206,6 +289,26 @@ class ContentRouter(EddyRouter):
             if chosen.token.ahead == self._token.ahead:
                 self.learning.set_out(rows)
             self.learning.visited(index, rows)
+
+    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
+        """Update W and S, count the visits of plain tuples, and add the others to samples."""
+        super().learn_chunk(window, chunk, counts)
+        table = chunk.table
+        levels, count = table.visit_of.shape
+        plain = counts.evaluated * (table.leaf_of_state == PLAIN)
+        if levels == self._token.ahead:
+            self.learning.set_out(int(plain[:count].sum()))
+        by_visit = table.by_visit(plain)
+        for (_, index), rows in zip(table.visits, by_visit, strict=True):
+            self.learning.visited(index, int(rows))
+        for index, pair in self.estimates.pairs.items():
+            for seen in content_visited(chunk, counts, index, pair.cut_by, len(pair.selectivity)):
+                self.estimates.add_content(index, *seen)
+        for slot, index in enumerate(self._targets if len(chunk.alone) else ()):
+            reached, outcomes = outcomes_of(chunk, counts, index, PROFILED + slot)
+            if len(reached):
+                asked = window.batch.select(list(self.learning.attributes))
+                self.learning.sampled(index, asked.take(reached), outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""
@@ -227,7 +330,7 @@ class _ContentListener(EddyListener):
         super().__init__(router, chosen)
         self._content = router
         self._pair = router.estimates.pairs.get(chosen.token.top)
-        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair)
+        self._codes = None if self._pair is None else router.codes(chosen.window, self._pair.cut_by)
         self._profiles = self.went_by == PROFILING
         self._out: Ints | None = None
 

@@ -18,11 +18,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import thread_time
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Floats
 from querymesh.classify.partitions import Attributes, Partitions
 from querymesh.fabric.routers.content_record import (
     Event,
@@ -44,6 +46,17 @@ MOST_PARTITIONS = 96
 PATIENCE = 10
 """A turn ends after so many times as long as it should take: hardly a tuple gets there."""
 
+LEARNING_SHARE = 0.05
+"""Where trials go by cost, finding attributes may take so much of what operators and routing take:
+between two turns it rests until it has earned its time."""
+
+LONGEST_REST = 4
+"""A rest is at most so many times as long as a sample takes: what changes is found in the end."""
+
+COMPARABLE = 1.25
+"""Tuples before and in a trial are not compared if a probed window has grown by more: those that
+came later find more, whatever their order. What was found then stays."""
+
 CLEAR = 3.0
 """An operator whose merit is that many times better, or worse, than all others' keeps its place."""
 
@@ -57,7 +70,7 @@ class Learning:
     routing: Routing
     estimates: Estimates
     partitions: Partitions
-    merit: Callable[[Any, int], Any]
+    merit: Callable[[Floats, int], Floats]
     rows: int = 0
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     left_out: dict[str, str] = field(default_factory=dict)
@@ -80,12 +93,21 @@ class Learning:
         self._rate = RoutedWork()
         self._usual = RoutedWork()
         self._began = 0
+        self._sizes: dict[int, int] = {}
+        """The rows of probed states when the turn began."""
+        self._debt_us = 0.0
+        """What the last evaluation took, while it is not earned yet."""
         self._next()
 
     @property
     def targets(self) -> list[int]:
         """The operators being profiled."""
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is being profiled or tried."""
+        return not self._samples and not self._trial
 
     def wanted(self, index: int) -> int:
         """How many more tuples an operator's sample needs."""
@@ -114,9 +136,23 @@ class Learning:
             self._judge()
         elif self._samples and (not self.targets or self._waited > PATIENCE):
             self._evaluate()
-        elif not self._samples and not self._trial and self._waited >= 1:
+        elif not self._samples and not self._trial and self._is_due():
             self._next()
         self.rows += rows
+
+    def _is_due(self) -> bool:
+        """Whether a rest is over: its debt is earned, or operators are to be looked at again."""
+        if not self._debt_us:
+            return self._waited >= 1
+        earned_us = LEARNING_SHARE * self._rate.total(self._visit_cost)
+        return earned_us >= self._debt_us or self._waited >= LONGEST_REST
+
+    def _rest(self) -> None:
+        """Go on with the next operators, once what this turn took is earned."""
+        if not self._debt_us:
+            self._next()
+        self._rate = RoutedWork()
+        self._began = self.rows
 
     @property
     def _waited(self) -> float:
@@ -130,6 +166,7 @@ class Learning:
 
     def _next(self) -> None:
         """Begin to profile the next operators; their pairs rest meanwhile unless `keep_pairs`."""
+        self._debt_us = 0.0
         chosen: list[int] = []
         affordable = int(self.routing.budget / self.probability + 1e-9)
         at_once = min(self.routing.at_once, max(affordable, 1))
@@ -150,6 +187,7 @@ class Learning:
             if len(chosen) == min(at_once, len(self.operators)):
                 break
         self._samples = {index: Sample() for index in chosen}
+        self._sizes = dict(self.estimates.sizes)
         self._before = {}
         for index in chosen:
             pair = self.estimates.pairs.get(index)
@@ -162,6 +200,7 @@ class Learning:
 
     def _evaluate(self) -> None:
         """Find the attribute that says most by each sample, and begin a trial of the pairs."""
+        started = thread_time()
         self._usual, self._rate, self._trial = self._rate, RoutedWork(), {}
         for index, sample in self._samples.items():
             if sample.rows < self.sample_size:
@@ -187,9 +226,25 @@ class Learning:
                 if sample.outcome().var() > 0:
                     self._ask_more()
                 self._note(index, "none")
+        if self.routing.trial_by == "cost":
+            self._debt_us += 1e6 * (thread_time() - started)
+        if self._was_early():
+            self._turn, self._debt_us = 0, 0.0
         self._samples = {}
         if not self._trial:
-            self._next()
+            self._rest()
+
+    def _was_early(self) -> bool:
+        """Whether all operators were looked at and nothing was found, and windows that are probed
+        have filled since: it was too early to tell."""
+        if self._trial or len(self._samples) < len(self.operators):
+            return False
+        return self._filled_by(2.0)
+
+    def _filled_by(self, factor: float) -> bool:
+        """Whether a window that is probed has grown by such a factor since the turn began."""
+        now = self.estimates.sizes
+        return any(rows > factor * self._sizes.get(k, 0) for k, rows in now.items())
 
     def _ask_more(self) -> None:
         """Double the sample, where `tune` is set: the last told too little, or something wrong."""
@@ -238,7 +293,8 @@ class Learning:
     def _judge(self) -> None:
         """End a trial: keep the pairs if tuples cost less with them than before, else drop them."""
         now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
-        helped = self._usual.rows == 0 or now < usual * (1 + self._by_chance())
+        compared = self._usual.rows > 0 and not self._filled_by(COMPARABLE)
+        helped = not compared or now < usual * (1 + self._by_chance())
         for index, pair in self._trial.items():
             pair.on_trial = False
             former = self._before.get(index)
@@ -253,7 +309,7 @@ class Learning:
             rates = f"{now:.4g} a tuple, {usual:.4g} without"
             self._note(index, "kept" if helped else "dropped", pair.attributes, rates)
         self._trial = {}
-        self._next()
+        self._rest()
 
     def _by_chance(self) -> float:
         """By how much two rates may differ by chance, as a share of the rate.
@@ -303,8 +359,8 @@ class Learning:
     def _merits(self, index: int) -> tuple[float, float]:
         """The least and greatest merit of an operator, over the partitions of its attribute."""
         pair = self.estimates.pairs.get(index)
-        values = [self.estimates.selectivity(index)] if pair is None else pair.selectivity
-        merits = np.asarray(self.merit(values, index))
+        overall = np.full(1, self.estimates.selectivity(index))
+        merits = self.merit(overall if pair is None else pair.selectivity, index)
         return float(merits.min()), float(merits.max())
 
     def to_json(self) -> dict[str, Any]:
@@ -320,6 +376,7 @@ class Learning:
             "rate": self._rate.to_json(),
             "usual": self._usual.to_json(),
             "began": self._began,
+            "debt_us": self._debt_us,
             "before": {str(index): pair.to_json() for index, pair in self._before.items()},
             "found": {str(index): gains_to_json(found) for index, found in self._found.items()},
             "events": [event.to_json() for event in list(self.events)[-STORED_EVENTS:]],
@@ -340,6 +397,8 @@ class Learning:
         self._samples = {int(k): Sample.from_json(each) for k, each in stored["samples"].items()}
         self._rate, self._usual = (RoutedWork.from_json(stored[name]) for name in ("rate", "usual"))
         self._began = int(stored["began"])
+        self._debt_us = float(stored.get("debt_us", 0.0))  # none before there was one
+        self._sizes = dict(self.estimates.sizes)
         self._before = {int(k): Pair.from_json(pair) for k, pair in stored["before"].items()}
         for index, pair in self.estimates.pairs.items():
             if index in self._before and not pair.on_trial:

@@ -60,10 +60,13 @@ class RoutedWork:
     work: float = 0.0
     visits: Counter[int] = field(default_factory=Counter)
 
+    def total(self, cost: Callable[[int], float]) -> float:
+        """What all of it cost, by what a visit of each operator costs."""
+        return self.work + sum(rows * cost(index) for index, rows in self.visits.items())
+
     def a_row(self, cost: Callable[[int], float]) -> float:
         """The mean cost of a tuple, by what a visit of each operator costs."""
-        total = self.work + sum(rows * cost(index) for index, rows in self.visits.items())
-        return total / self.rows if self.rows else 0.0
+        return self.total(cost) / self.rows if self.rows else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The counts as plain data, for JSON."""

@@ -53,6 +53,10 @@ class Sample:
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     outcomes: list[Floats] = field(default_factory=list)
+    _matrices: dict[object, tuple[Ints, Floats]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """In and Out that were asked for, by attributes, partitions and ranges."""
 
     @property
     def rows(self) -> int:
@@ -63,6 +67,7 @@ class Sample:
         """Add tuples, and how many rows came out for each."""
         self.batches.append(batch)
         self.outcomes.append(outcomes)
+        self._matrices.clear()
 
     def to_json(self) -> dict[str, Any]:
         """As texts: the tuples as an Arrow stream."""
@@ -96,6 +101,14 @@ class Sample:
         self, attributes: Attributes, count: int, partitions: Partitions
     ) -> tuple[Ints, Floats]:
         """In and Out of an attribute or set."""
+        by = attributes, count, tuple(partitions.ranges.get(name) for name in attributes)
+        if by not in self._matrices:
+            self._matrices[by] = self._counted(attributes, count, partitions)
+        return self._matrices[by]
+
+    def _counted(
+        self, attributes: Attributes, count: int, partitions: Partitions
+    ) -> tuple[Ints, Floats]:
         codes = partitions.codes(attributes, count, self.column)
         size = size_of(attributes, count)
         arrived: Ints = np.bincount(codes, minlength=size)

@@ -7,6 +7,9 @@ operator travel as one ruster::
     chunk of 1,000 ──> choose ──> 700 to op2 ──> 90 pass ──> choose ──> 60 to op1, 30 to op3 ...
                               └─> 300 to op1 ──> 20 pass ──> choose ──> ...
 
+Where operators are probes of windows, all decisions of a chunk are made as it sets out, as a table
+(`eddy_table.py`), by which one compiled program takes its tuples along.
+
 Estimates are updated as outcomes arrive; a chunk of one tuple is the paper's Eddy to the letter.
 Routing calls are counted as the paper counts them, one for each tuple and decision; a chunk that
 travels together is one.
@@ -17,18 +20,26 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from querymesh.arrays import Floats, Ints
 from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import Router, VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.routers.eddy_table import (
+    Asking,
+    Chunk,
+    Classes,
+    CutBy,
+    Table,
+    table_of,
+)
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
+from querymesh.index.probe.program import Counts
 from querymesh.index.store.stem import Stem
 from querymesh.query.model import Lookup, Meeting, Operator, Probe
 from querymesh.stats.profile import Route
@@ -36,8 +47,14 @@ from querymesh.stats.profile import Route
 LEAST_SELECTIVITY = 0.01
 """In the lottery, an operator that passes nothing has the chance of one that passes this share."""
 
+ROUTING_SHARE, MOST_GROWN = 0.05, 4
+"""Deciding may take so much of what operators take, or chunks grow, to so many times as many tuples
+at most."""
+
 PLAIN, PROFILED = 0, 1
 """Leaves: tuples that go where the estimates send them, and those that profile an operator."""
+
+Amount = TypeVar("Amount", float, Floats)
 
 NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 """What a routing call went by."""
@@ -74,6 +91,9 @@ class EddyRouter(Router):
             k for k, op in routed.items() if isinstance(op, Probe | Lookup)
         )
         self._sized: Callable[[], ClassificationWindow | None] = no_window
+        self._table: Table | None = None
+        self._tabled, self._tabled_at, self._table_lasts = 0, 0, 0
+        self._grown_chunk = routing.chunk
         parts = (own & routed.keys(), routed.keys() - own)
         self._token = RouteToken(tuple(_entry(tuple(sorted(part))) for part in parts if part))
 
@@ -86,49 +106,122 @@ class EddyRouter(Router):
         """All tuples as one ruster whose token leaves the whole order open."""
         return [Ruster(window, np.arange(window.rows), self._token, PLAIN)]
 
+    def begin_chunk(self, rows: int) -> Ints:
+        """Begin a chunk of so many tuples: the leaf of each."""
+        return np.full(rows, PLAIN)
+
     def choose(self, ruster: Ruster) -> list[Ruster]:
         """The ruster in parts, by the operator that each tuple goes to next."""
-        if self.estimates.keeps_contexts and ruster.window is not self._sized():
-            self._resize(ruster.window)
-        choices = ruster.token.choices or (ruster.token.top,)
-        ready = [k for k in choices if not self._after[k] & set(choices)]
+        self._resize(ruster.window)
+        asking = Asking(ruster.token, ruster.leaf, len(ruster), self._codes_of(ruster))
+        return self._grouped(ruster, *self.decide(asking))
+
+    def _codes_of(self, ruster: Ruster) -> Callable[[CutBy], Ints]:
+        """The partitions of a ruster's tuples; nothing goes by content here."""
+        return lambda _: ruster.rows
+
+    def decide(self, asking: Asking, as_rusters: bool = True) -> tuple[list[int], int | Ints]:
+        """The operators that may be next, and the number of that which all who ask, or each of
+        them, go to; `as_rusters` tells whether it costs more if they go apart."""
+        choices = asking.token.choices or (asking.token.top,)
+        ready = [k for k in choices if not self._after[k].intersection(choices)]
         if len(ready) == 1:
-            return [self._sent(ruster, ready[0])]
+            return ready, 0
         if self.routing.choice == "lottery":
-            return self._grouped(ruster, ready, self._drawn(ruster, ready))
-        return self._decided(ruster, ready)
+            return ready, self._drawn(asking, ready)
+        return ready, self._best(asking, ready, as_rusters)
+
+    def chunk(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Chunk:
+        """All that is decided for tuples with these leaves, from the beginning or from where the
+        conditions on their stream are behind them.
+
+        Parts of a chunk, as small steps make them, go by one table until it has been followed by as
+        many tuples; at first it is made anew whenever there are twice as many.
+        """
+        token = RouteToken(self._token.stack[-1:]) if own_done else self._token
+        if self.routing.choice == "lottery" and not self.routing.one_route_per_chunk:
+            return self._by_draws(window, len(leaves), token)
+        return self._by_class(window, leaves, token)
+
+    def _by_draws(self, window: ClassificationWindow, rows: int, token: RouteToken) -> Chunk:
+        """Each tuple is a class: its way is drawn for it alone. Those of tuples to come are drawn
+        along with it, as long as they are decided on by the same estimates."""
+
+        def classes() -> Classes:
+            return Classes(np.full(self._table_lasts, PLAIN))
+
+        table = self._lasting(window, token, rows, classes)
+        last = self._tabled - self._tabled_at
+        drawn = table.some(np.arange(last - rows, last))
+        return Chunk(drawn, np.arange(rows), np.zeros(0, np.int64))
+
+    def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
+        """All tuples are of one class."""
+        none = np.zeros(0, np.int64)
+        table = self._lasting(window, token, len(leaves), lambda: Classes(np.full(1, PLAIN)))
+        return Chunk(table, np.zeros(len(leaves), np.int64), none)
+
+    def _lasting(
+        self,
+        window: ClassificationWindow,
+        token: RouteToken,
+        rows: int,
+        classes: Callable[[], Classes],
+    ) -> Table:
+        """The table that is followed, or another one if it is time."""
+        followed = self._tabled + rows - self._tabled_at
+        if self._table is None or followed > self._table_lasts:
+            self._table_lasts = max(rows, min(self.chunk_rows, self._tabled))
+            self._tabled_at = self._tabled
+            self._table = self._decided(window, token, classes())
+        self._tabled += rows
+        return self._table
+
+    def _decided(self, window: ClassificationWindow, token: RouteToken, classes: Classes) -> Table:
+        self._resize(window)
+        return table_of(token, classes, lambda each: self.decide(each, False), self._leaf_at)
+
+    def _leaf_at(self, leaf: int, token: RouteToken) -> int:
+        """The leaf by which tuples are decided on where only this is ahead of them."""
+        return leaf
 
     def _resize(self, window: ClassificationWindow) -> None:
         """Scale what probes are expected to find by the size of the states they look at."""
+        if not self.estimates.keeps_contexts or window is self._sized():
+            return
         self._sized = weakref.ref(window)  # a router outlives its windows, and their states' files
         for index, relation in self._probed.items():
             if isinstance(state := window.tables.get(relation), Stem):
                 self.estimates.resize(index, state.rows)
 
-    def _decided(self, ruster: Ruster, ready: list[int]) -> list[Ruster]:
-        """Send all tuples to the operator that is best by the estimates."""
-        context = ruster.token.context
+    def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
+        """The number of the operator that is best by the estimates."""
+        context = asking.token.context
         merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
-        return [self._sent(ruster, ready[int(np.argmax(merits))])]
+        return merits.index(max(merits))
 
-    def _merit(self, selectivity: npt.ArrayLike, index: int) -> Floats:
+    def _merit(self, selectivity: Amount, index: int) -> Amount:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
-        dropped = 1.0 - np.asarray(selectivity, np.float64)
+        dropped = 1.0 - selectivity
         return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
 
-    def _drawn(self, ruster: Ruster, ready: list[int]) -> Ints:
+    def _drawn(self, asking: Asking, ready: list[int]) -> int | Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
-        rows, context = len(ruster), ruster.token.context
+        context = asking.token.context
         passing = [self.estimates.selectivity_at(k, context) for k in ready]
         known = [max(share, LEAST_SELECTIVITY) for share in passing]
         costs = [self.estimates.cost(k) if self.routing.by_cost else 1.0 for k in ready]
         weights = 1.0 / np.array(known) / np.array(costs)
-        draws = 1 if self.routing.one_route_per_chunk else rows
-        drawn = self._rng.choice(len(ready), draws, p=weights / weights.sum())
-        return np.broadcast_to(drawn, rows) if self.routing.one_route_per_chunk else drawn
+        chances = weights / weights.sum()
+        draws = 1 if self.routing.one_route_per_chunk else asking.rows
+        ends = np.cumsum(chances)[:-1]
+        drawn: Ints = np.searchsorted(ends, self._rng.random(draws), "right")
+        return int(drawn[0]) if self.routing.one_route_per_chunk else drawn
 
-    def _grouped(self, ruster: Ruster, ready: list[int], chosen: Ints) -> list[Ruster]:
-        """A ruster in parts, by the number in `ready` that was chosen for each of its tuples."""
+    def _grouped(self, ruster: Ruster, ready: list[int], chosen: int | Ints) -> list[Ruster]:
+        """A ruster in parts, by the number in `ready` that was chosen for its tuples."""
+        if isinstance(chosen, int):
+            return [self._sent(ruster, ready[chosen])]
         first = int(chosen[0]) if len(chosen) else 0
         if (chosen == first).all():
             return [self._sent(ruster, ready[first])]
@@ -146,14 +239,46 @@ class EddyRouter(Router):
         """A listener that updates the estimates by what comes out."""
         return EddyListener(self, chosen)
 
-    def went_by(self, chosen: Ruster) -> str:
-        """What the decision to send a ruster to its next operator went by."""
+    def went_by(self, leaf: int, index: int) -> str:
+        """What the decision to send tuples of a leaf to an operator went by."""
         return NO_PAIR
 
     def learn(self, chosen: Ruster, passed: int, seconds: float) -> None:
         """Update the estimates by tuples that went through the operator on top of their token."""
         token = chosen.token
         self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
+
+    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
+        """Update the estimates by a chunk that went by its table, counted by state."""
+        table = chunk.table
+        evaluated, passed, seconds = (
+            table.by_visit(each) for each in (counts.evaluated, counts.passed, counts.seconds)
+        )
+        visits: dict[int, list[tuple[int, int, int]]] = {}
+        spent_us: dict[int, float] = {}
+        for number, (context, index) in enumerate(table.visits):
+            visit = context, int(evaluated[number]), int(passed[number])
+            visits.setdefault(index, []).append(visit)
+            spent_us[index] = spent_us.get(index, 0.0) + 1e6 * seconds[number]
+        for index, made in visits.items():
+            self.estimates.add_mixed(index, made, spent_us[index])
+
+    @property
+    def chunk_rows(self) -> int:
+        """The tuples of a chunk that goes by a table."""
+        return self._grown_chunk
+
+    def resize_chunks(self, routing_s: float, operators_s: float) -> None:
+        """Let chunks that go by a table grow where deciding on one, and learning from it, took much
+        of what its operators took, and shrink again; not where tuples are decided on one by one, or
+        nothing goes by cost."""
+        if not self.routing.by_cost or self.routing.one_route_per_chunk or self.routing.chunk == 1:
+            return
+        most = MOST_GROWN * self.routing.chunk
+        if routing_s > ROUTING_SHARE * operators_s:
+            self._grown_chunk = min(2 * self._grown_chunk, most)
+        elif routing_s < ROUTING_SHARE / 4 * operators_s:
+            self._grown_chunk = max(self._grown_chunk // 2, self.routing.chunk)
 
     def routes(self) -> list[Route]:
         """The route of tuples that go by no attribute."""
@@ -163,8 +288,8 @@ class EddyRouter(Router):
             choices = token.choices or (token.top,)
             ready = sorted(k for k in choices if not self._after[k] & set(choices))
             known = [self.estimates.selectivity_at(k, token.context) for k in ready]
-            merits = [float(self._merit(s, k)) for s, k in zip(known, ready, strict=True)]
-            route.append(ready[int(np.argmax(merits))])
+            merits = [self._merit(s, k) for s, k in zip(known, ready, strict=True)]
+            route.append(ready[merits.index(max(merits))])
             token = (token.choose(route[-1]) if token.choices else token).pop()
         return [tuple(route)]
 
@@ -175,13 +300,14 @@ class EddyRouter(Router):
     def resume(self, stored: Mapping[str, Any]) -> None:
         """Go on from what was learned elsewhere."""
         self.estimates.take_over(Estimates.from_json(self.routing.memory, stored["estimates"]))
+        self._table = None
 
 
 class EddyListener(VisitListener):
     """Tells the router what came of one visit."""
 
     def __init__(self, router: EddyRouter, chosen: Ruster) -> None:
-        self.went_by = router.went_by(chosen)
+        self.went_by = router.went_by(chosen.leaf, chosen.token.top)
         self.calls = 1 if router.routing.one_route_per_chunk else len(chosen)
         self._router = router
         self._chosen = chosen

@@ -68,6 +68,11 @@ class Pair:
     by_context: ByContext[Floats] = field(default_factory=ByContext)
     """The column by visit context."""
 
+    @property
+    def cut_by(self) -> tuple[Attributes, int]:
+        """The attributes, and into how many partitions they are cut."""
+        return self.attributes, self.count
+
     def move(self, partitions: Partitions, before: Partitions) -> None:
         """Translate the column to partitions whose ranges have changed since `before`."""
 
@@ -169,17 +174,28 @@ class Estimates:
     def add(
         self, index: int, context: VisitContext, arrived: int, passed: int, seconds: float
     ) -> None:
-        """Update W and the cost by tuples that have gone through an operator."""
+        """Update W and the cost by the tuples of one visit to an operator."""
+        visit_us = 1e6 * seconds
+        spent_us = max(visit_us - self.visit_us, LEAST_SHARE * visit_us)
+        self.add_mixed(index, [(context, arrived, passed)], spent_us)
+
+    def add_mixed(
+        self, index: int, visits: Sequence[tuple[VisitContext, int, int]], spent_us: float
+    ) -> None:
+        """Update W and the cost by tuples that came to an operator in several contexts, mixed with
+        each other: the context, and how many arrived and passed. The time is that of the tuples."""
+        arrived = passed = 0
+        for context, came, out in visits:
+            if came and self.keeps_contexts:
+                self._add_at(index, context, came, out)
+            arrived, passed = arrived + came, passed + out
         if arrived == 0:
             return
-        if self.keeps_contexts:
-            self._add_at(index, context, arrived, passed)
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
-        visit_us = 1e6 * seconds
-        spent_us = max(visit_us - self.visit_us, LEAST_SHARE * visit_us) / arrived
         # Costs hardly change with the data: a longer memory, in which a short run weighs little.
         weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
+        spent_us /= arrived
         self.cost_us[index] = self.cost_us.get(index, 0.0) * (1 - weight) + spent_us * weight
         self.seen[index] = self.seen.get(index, 0) + arrived
 

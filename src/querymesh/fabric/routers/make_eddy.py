@@ -25,8 +25,8 @@ def make_eddy(
     """The router of a policy.
 
     For a stream of a join, `own` are the conditions on it alone, which come first. Its tuples set
-    out when they are stored and probe when all others are, so a step is decided as one chunk:
-    between the two, nothing is heard of them.
+    out when they are stored and probe when all others are: between the two nothing is heard of
+    them, and they are cut into chunks when they probe.
     """
     first = own or frozenset()
     priced = routing.split_if_cheaper and routing.by_cost

@@ -30,7 +30,8 @@ class Routing:
     - `one_route_per_chunk`: send a whole chunk to one operator after the other, decided for it as a
       whole (QM § 6.2's batching).
     - `split_if_cheaper`: let tuples leave the rest of their chunk, by their content, only where
-      that saves more time than one more ruster takes; needs `by_cost`.
+      that saves more time than one more ruster takes; needs `by_cost`. Between probes of windows
+      there are no rusters, and it costs nothing.
     - `by_context`: estimate selectivities apart for tuples that have been through the same
       operators before (by content only at probes of windows), as is needed where operators depend
       on each other; else each operator has one.

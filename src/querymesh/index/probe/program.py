@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from time import perf_counter
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -85,9 +85,24 @@ class Combinations(NamedTuple):
     joined: Sequence[Ints]
 
 
+class Automaton(NamedTuple):
+    """For each state its step and the state that follows, -1 at the end, after at most `levels`
+    steps."""
+
+    state_step: Ints
+    state_next: Ints
+    levels: int
+
+    def no_counts(self) -> Counts:
+        """Counts to add to."""
+        zeros = np.zeros(len(self.state_step), np.int64)
+        return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
+
+
 @dataclass
 class Counts:
-    """What a run did, by state: probing rows, matches, stored rows looked at, seconds."""
+    """What a run did, by state: probing rows, matches, stored rows looked at, and seconds of
+    processor time, which a busy machine makes no longer."""
 
     evaluated: Ints
     passed: Ints
@@ -106,7 +121,8 @@ class _Memory:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps, and for each state its step and the state that follows, -1 at the end.
+    """Steps, and for each state its step and the state that follows, -1 at the end; there are none
+    of these where every run brings an automaton of its own.
 
     `keys` and `orders` are the most codes that any relation has; `event_times` names, by relation,
     the column of the time where the window counts rows.
@@ -133,8 +149,16 @@ class Program:
         return t.P_CODES + self.keys + self.orders
 
     @cached_property
-    def _tables(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """Steps, attributes and comparisons, and the automaton, as far as they never change."""
+    def automaton(self) -> Automaton:
+        """The states as arrays."""
+        state_step, state_next = (
+            np.array(each, np.int64) for each in (self.state_step, self.state_next)
+        )
+        return Automaton(state_step, state_next, self.levels)
+
+    @cached_property
+    def _tables(self) -> tuple[Ints, Ints, Ints]:
+        """Steps, attributes and comparisons, as far as they never change."""
         steps = np.zeros((len(self.steps), t.S_WIDTH), np.int64)
         attrs: list[tuple[int, int, int]] = []
         compared: list[tuple[int, int, int, int]] = []
@@ -153,8 +177,6 @@ class Program:
             steps,
             np.array(attrs, np.int64).ravel(),
             np.array(compared, np.int64).ravel(),
-            np.array(self.state_step, np.int64),
-            np.array(self.state_next, np.int64),
         )
 
     def run(
@@ -165,11 +187,13 @@ class Program:
         counts: Counts,
         most: int,
         waiting: Waiting | None = None,
+        automaton: Automaton | None = None,
     ) -> Iterator[Combinations]:
         """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
         the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
-        on."""
-        started = perf_counter()
+        on. The states are those of the program, unless others are given."""
+        started = thread_time()
+        state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
             return
         seconds = 0.0
@@ -177,24 +201,24 @@ class Program:
         given = NO_INTS if waiting is None else run.given(waiting)
         memory = self._free.pop() if self._free else _Memory()
         capacity = min(_BLOCK, len(states))
-        memory.frontier = _at_least(memory.frontier, self.levels * capacity * self.width)
-        control_size = t.G_LEVELS + self.levels * (t.L_WIDTH + capacity)
+        memory.frontier = _at_least(memory.frontier, levels * capacity * self.width)
+        control_size = t.G_LEVELS + levels * (t.L_WIDTH + capacity)
         memory.control = control = _at_least(memory.control, control_size)
-        control[: t.G_LEVELS + self.levels * t.L_WIDTH] = 0
+        control[: t.G_LEVELS + levels * t.L_WIDTH] = 0
         control[t.G_DEPTH] = -1
         most -= 8 if most > _LEAST_ROOM else 0
         room = min(max(_LEAST_ROOM, len(memory.out) // self.width), most)
         memory.out = _at_least(memory.out, room * self.width)
-        counted = np.zeros(len(self.state_step) * t.N_WIDTH, np.int64)
+        counted = np.zeros(len(state_step) * t.N_WIDTH, np.int64)
         spent = np.zeros(len(self.steps), np.int64)
         try:
             while True:
                 out = memory.out[: room * self.width]
                 why = t.travel(
-                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:3],
-                    run.access, *self._tables[3:], states, given, run.source,
+                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
+                    run.access, state_step, state_next, states, given, run.source,
                     -1 if arriving.range_us is None else arriving.range_us,
-                    memory.frontier, self.width, capacity, min(_RUN, capacity, most), self.levels,
+                    memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
                 )  # fmt: skip
                 if why == t.ABSENT_ACCESS:
@@ -212,44 +236,44 @@ class Program:
                     columns = out.reshape(self.width, room)[:, :filled].copy()
                     control[t.G_FILLED] = 0
                     row, state, newest, until = columns[: t.F_IDS]
-                    seconds += perf_counter() - started
+                    seconds += thread_time() - started
                     yield Combinations(row, state, newest, until, list(columns[t.F_IDS :]))
-                    started = perf_counter()
+                    started = thread_time()
                 if why == t.DONE:
                     break
         finally:
-            seconds += perf_counter() - started
-            self._note(run, counts, counted.tolist(), spent.tolist(), seconds)
+            seconds += thread_time() - started
+            self._note(run, state_step, counts, counted, (spent, seconds))
             self._free.append(memory)
 
     def _note(
-        self, run: _Run, counts: Counts, counted: list[int], spent: list[int], seconds: float
+        self, run: _Run, step_of: Ints, counts: Counts, counted: Ints, work: tuple[Ints, float]
     ) -> None:
         """Add what was done: seconds by the share of cycles of each step, and within a step by what
-        its states probed and looked at."""
+        its states probed and looked at. `work` are the cycles by step, and all seconds."""
+        spent, seconds = work[0].tolist(), work[1]
+        rows = counted.reshape(-1, t.N_WIDTH)
+        visited = np.flatnonzero(rows[:, t.N_EVALUATED])
+        counted_by_state = rows[visited].tolist()
+        states = [*zip(visited.tolist(), step_of[visited].tolist(), counted_by_state, strict=True)]
         steps = [[0, 0] for _ in self.steps]
-        for state, step in enumerate(self.state_step):
-            evaluated, passed, looked = counted[state * t.N_WIDTH : (state + 1) * t.N_WIDTH]
-            if evaluated:
-                counts.evaluated[state] += evaluated
-                counts.passed[state] += passed
-                counts.looked[state] += looked
-                steps[step][0] += evaluated
-                steps[step][1] += looked
+        for state, step, (evaluated, passed, looked) in states:
+            counts.evaluated[state] += evaluated
+            counts.passed[state] += passed
+            counts.looked[state] += looked
+            steps[step][0] += evaluated
+            steps[step][1] += looked
         for probe, (evaluated, looked) in zip(self.steps, steps, strict=True):
             if evaluated:
                 run.stems[probe.relation - 1].count_requests(probe.asked, evaluated, looked)
-        all_spent = max(sum(spent), 1)
-        for state, step in enumerate(self.state_step):
-            if evaluated := counted[state * t.N_WIDTH]:
-                work = evaluated + counted[state * t.N_WIDTH + t.N_LOOKED]
-                share = spent[step] / all_spent
-                counts.seconds[state] += seconds * share * work / sum(steps[step])
+        second = seconds / max(sum(spent), 1)
+        for state, step, (evaluated, _, looked) in states:
+            share = (evaluated + looked) / sum(steps[step])
+            counts.seconds[state] += second * spent[step] * share
 
     def no_counts(self) -> Counts:
         """Counts to add to."""
-        zeros = np.zeros(len(self.state_step), np.int64)
-        return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
+        return self.automaton.no_counts()
 
 
 class _Run:

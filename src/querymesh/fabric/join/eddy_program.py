@@ -1,0 +1,133 @@
+"""An Eddy's tuples as one program: what it decides for a chunk is a table, and each cell a state.
+
+::
+
+    chunk ──> classes ──> table ──> automaton ──> probes ──> results
+                ^                                   │
+                └──── what the Eddy has learned <───┘ counts by state
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import thread_time
+
+import numpy as np
+
+from querymesh.arrays import Ints
+from querymesh.fabric.core.metrics import Metrics
+from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow
+from querymesh.fabric.join.probe import JoinedKeys
+from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
+from querymesh.fabric.routers.eddy_table import Table, Visit
+from querymesh.index.probe.program import Automaton, Counts, Program, Step
+from querymesh.query.model import BoundQuery, Probe
+
+
+class EddyProgram:
+    """Takes the tuples of a view through the probes that an Eddy decides on."""
+
+    def __init__(self, bound: BoundQuery, keys: JoinedKeys, router: EddyRouter) -> None:
+        self.keys = keys
+        self.router = router
+        self._relations = {op.index: op.relation for op in bound.operators if isinstance(op, Probe)}
+        self._visits: tuple[Visit, ...] | None = None
+        self._step_of_visit: Ints = np.zeros(0, np.int64)
+        self._program = keys.program_of_steps(())
+
+    def results(
+        self, window: JoinWindow, leaves: Ints | None, most: int, metrics: Metrics
+    ) -> Iterator[JoinRuster]:
+        """What the tuples of a window become, in pieces of at most `most`, counted in the metrics;
+        `leaves` are those that they were given when the conditions on their stream were decided on,
+        if there are any."""
+        first = rows = 0
+        while first + rows < window.rows:
+            first += rows
+            rows, left = self.router.chunk_rows, window.rows - first
+            if left - rows < rows / 4:
+                rows = left  # a small rest is not worth a program of its own
+            part = window.slice(first, rows)
+            given = None if leaves is None else leaves[first : first + rows]
+            for found in self._chunk(part, given, most, metrics):
+                yield JoinRuster(
+                    window, found.rows + first, found.token, found.leaf,
+                    found.matches, found.newest, found.until,
+                )  # fmt: skip
+
+    def _chunk(
+        self, window: JoinWindow, given: Ints | None, most: int, metrics: Metrics
+    ) -> Iterator[JoinRuster]:
+        keys, router = self.keys, self.router
+        started = thread_time()
+        leaves = self._begun(window.rows, metrics) if given is None else given
+        chunk = router.chunk(window, leaves, own_done=given is not None)
+        program, automaton = self._followed(chunk.table)
+        counts = automaton.no_counts()
+        routing_s = thread_time() - started
+        source = frozenset({keys.source})
+        probed = tuple(self._relations.values())
+        for found in program.run(
+            keys.probed, keys.arriving(window), chunk.of_tuple, counts, most, automaton=automaton
+        ):
+            whole = keys.ruster(window, RouteToken(()), PLAIN, found, source.union(probed))
+            checked = keys.verified(whole, source, probed)
+            if len(checked):
+                yield checked
+        started = thread_time()
+        self._count(chunk.table, counts, metrics)
+        router.learn_chunk(window, chunk, counts)
+        learning_s = thread_time() - started
+        metrics.routing_seconds += routing_s
+        metrics.learning_seconds += learning_s
+        router.resize_chunks(routing_s + learning_s, float(counts.seconds.sum()))
+
+    def _begun(self, rows: int, metrics: Metrics) -> Ints:
+        """The leaves of a chunk, counted."""
+        leaves = self.router.begin_chunk(rows)
+        for leaf, count in enumerate(np.bincount(leaves).tolist()):
+            if count:
+                metrics.rusters += 1
+                metrics.leaf_rows[self.router.version, leaf] += count
+        return leaves
+
+    def _followed(self, table: Table) -> tuple[Program, Automaton]:
+        """The program of all probes in a table, and its cells as states."""
+        if table.visits is not self._visits:
+            steps = [self._step(visit) for visit in table.visits]
+            numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
+            self._step_of_visit = np.array([numbers[step] for step in steps], np.int64)
+            self._program = self.keys.program_of_steps(tuple(numbers))
+            self._visits = table.visits
+        levels, classes = table.visit_of.shape
+        follows = np.arange(classes, (levels + 1) * classes)
+        follows[len(follows) - classes :] = -1
+        return self._program, Automaton(self._step_of_visit[table.visit_of_state], follows, levels)
+
+    def _step(self, visit: Visit) -> Step:
+        """The probe of a visit: what is not ahead is joined."""
+        context, index = visit
+        behind = (other for k, other in self._relations.items() if not context >> k & 1)
+        return self.keys.step(self._relations[index], frozenset((self.keys.source, *behind)))
+
+    def _count(self, table: Table, counts: Counts, metrics: Metrics) -> None:
+        """Add what was done to the visits of each leaf and operator, and the routing calls."""
+        router = self.router
+        operators = max(self._relations) + 1
+        cells = table.leaf_of_state * operators + table.operator_of_state
+        evaluated, passed, looked, seconds = (
+            np.bincount(cells, each).tolist()
+            for each in (counts.evaluated, counts.passed, counts.looked, counts.seconds)
+        )
+        for cell, rows in enumerate(evaluated):
+            if not rows:
+                continue
+            leaf, index = divmod(cell, operators)
+            visits = metrics.visits[router.version, leaf, index]
+            visits.evaluations += int(rows)
+            visits.passed += int(passed[cell])
+            visits.comparisons += int(looked[cell])
+            visits.seconds += seconds[cell]
+            calls = 1 if router.routing.one_route_per_chunk else int(rows)
+            metrics.routing[index, router.went_by(leaf, index)] += calls
