@@ -107,7 +107,9 @@ def test_a_wrong_table_comes_right_after_some_calls_and_changes_what_is_decided(
 
     assert (decided().mesh.why != TOO_SMALL) is learns
     policy = qm.policies.Mesh(sample_rows=300)
-    for number in range(16):
+    for number in range(60):  # fewer on a quiet machine
+        if 0.5 < cost_table(spark).slower / true < 2:
+            break
         some = lines(spark, 5000)
         asked = [f"s RLIKE '[{number % 10}]+/item {number}'", f"s RLIKE '{number}[^0]*2'"]
         some.transform(qm.where(*asked, policy=policy))
