@@ -102,20 +102,21 @@ def test_a_wrong_table_comes_right_after_some_calls_and_changes_what_is_decided(
     job = lines(spark, 2_000_000 if learns else 40_000_000)
     conditions = ["s RLIKE '(7|8)+/item'", "s RLIKE '1[^0]*2'"]
 
-    def decided():
-        return qm.inspect(job.transform(qm.where(*conditions))).preparation
+    def worth_learning():
+        out = job.transform(qm.where(*conditions))
+        return qm.inspect(out).preparation.mesh.why != TOO_SMALL
 
-    assert (decided().mesh.why != TOO_SMALL) is learns
+    assert worth_learning() is learns
     policy = qm.policies.Mesh(sample_rows=300)
-    for number in range(60):  # fewer on a quiet machine
-        if 0.5 < cost_table(spark).slower / true < 2:
+    for number in range(60):
+        if worth_learning() is not learns:
             break
         some = lines(spark, 5000)
         asked = [f"s RLIKE '[{number % 10}]+/item {number}'", f"s RLIKE '{number}[^0]*2'"]
         some.transform(qm.where(*asked, policy=policy))
-    found = cost_table(spark).slower / true
-    assert 0.3 < found < 3
-    assert (decided().mesh.why != TOO_SMALL) is not learns
+    assert worth_learning() is not learns
+    # Prices move only by what is clear beyond a factor of two, on whatever else the machine does.
+    assert 0.2 < cost_table(spark).slower / true < 5
 
 
 def test_a_task_that_is_faster_than_its_conditions_are_priced_shows_prices_too_high(
