@@ -20,7 +20,7 @@ from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow
 from querymesh.fabric.join.probe import JoinedKeys
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
-from querymesh.fabric.routers.eddy_table import Table, Visit
+from querymesh.fabric.routers.tables.eddy_table import Table, Visit
 from querymesh.index.probe.program import Automaton, Counts, Program, Step
 from querymesh.query.model import BoundQuery, Probe
 

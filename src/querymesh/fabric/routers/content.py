@@ -29,14 +29,6 @@ from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
-from querymesh.fabric.routers.content_table import (
-    MOST_CLASSES,
-    all_classes,
-    classes_there_are,
-    content_visited,
-    numbers_of,
-    outcomes_of,
-)
 from querymesh.fabric.routers.eddy import (
     NO_PAIR,
     PAIR,
@@ -47,8 +39,16 @@ from querymesh.fabric.routers.eddy import (
     EddyRouter,
     no_window,
 )
-from querymesh.fabric.routers.eddy_table import Asking, Chunk, Classes, CutBy
 from querymesh.fabric.routers.routing import Routing
+from querymesh.fabric.routers.tables.content_table import (
+    MOST_CLASSES,
+    all_classes,
+    classes_there_are,
+    content_visited,
+    numbers_of,
+    outcomes_of,
+)
+from querymesh.fabric.routers.tables.eddy_table import Asking, Chunk, Classes, CutBy
 from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
 

@@ -26,6 +26,18 @@ import pyarrow as pa
 
 from querymesh.arrays import Floats
 from querymesh.classify.partitions import Attributes, Partitions
+from querymesh.fabric.routers.content_limits import (
+    CLEAR,
+    COMPARABLE,
+    KEPT_EVENTS,
+    LEARNING_SHARE,
+    LEAST_PROBABILITY,
+    LONGEST_REST,
+    MOST_PARTITIONS,
+    MOST_SAMPLE,
+    PATIENCE,
+    STORED_EVENTS,
+)
 from querymesh.fabric.routers.content_record import (
     Event,
     RoutedWork,
@@ -35,30 +47,6 @@ from querymesh.fabric.routers.content_record import (
 from querymesh.fabric.routers.content_sample import Candidate, Sample, distinct_values, left_out
 from querymesh.fabric.routers.estimates import Estimates, Pair
 from querymesh.fabric.routers.routing import Routing
-
-KEPT_EVENTS = 500
-STORED_EVENTS = 100
-"""The last events, so many of which are stored with the state."""
-
-LEAST_PROBABILITY = 0.005
-MOST_SAMPLE = 600
-MOST_PARTITIONS = 96
-PATIENCE = 10
-"""A turn ends after so many times as long as it should take: hardly a tuple gets there."""
-
-LEARNING_SHARE = 0.05
-"""Where trials go by cost, finding attributes may take so much of what operators and routing take:
-between two turns it rests until it has earned its time."""
-
-LONGEST_REST = 4
-"""A rest is at most so many times as long as a sample takes: what changes is found in the end."""
-
-COMPARABLE = 1.25
-"""Tuples before and in a trial are not compared if a probed window has grown by more: those that
-came later find more, whatever their order. What was found then stays."""
-
-CLEAR = 3.0
-"""An operator whose merit is that many times better, or worse, than all others' keeps its place."""
 
 
 @dataclass

@@ -29,7 +29,9 @@ from querymesh.fabric.core.lottery import Seed
 from querymesh.fabric.core.router import Router, VisitListener
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
-from querymesh.fabric.routers.eddy_table import (
+from querymesh.fabric.routers.estimates import Estimates
+from querymesh.fabric.routers.routing import Routing
+from querymesh.fabric.routers.tables.eddy_table import (
     Asking,
     Chunk,
     Classes,
@@ -37,8 +39,6 @@ from querymesh.fabric.routers.eddy_table import (
     Table,
     table_of,
 )
-from querymesh.fabric.routers.estimates import Estimates
-from querymesh.fabric.routers.routing import Routing
 from querymesh.index.probe.program import Counts
 from querymesh.index.store.stem import Stem
 from querymesh.query.model import Lookup, Meeting, Operator, Probe

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
-from querymesh.fabric.routers.eddy_table import Chunk, Classes, CutBy
+from querymesh.fabric.routers.tables.eddy_table import Chunk, Classes, CutBy
 from querymesh.fabric.routers.visit_context import VisitContext
 from querymesh.index.probe.program import Counts
 

@@ -10,14 +10,14 @@ import querymesh as qm
 from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.content import ContentRouter
-from querymesh.fabric.routers.content_table import (
+from querymesh.fabric.routers.eddy import PLAIN, PROFILED, EddyRouter
+from querymesh.fabric.routers.estimates import Pair
+from querymesh.fabric.routers.routing import PAPER
+from querymesh.fabric.routers.tables.content_table import (
     all_classes,
     classes_there_are,
     numbers_of,
 )
-from querymesh.fabric.routers.eddy import PLAIN, PROFILED, EddyRouter
-from querymesh.fabric.routers.estimates import Pair
-from querymesh.fabric.routers.routing import PAPER
 
 OPERATORS = 4
 SHARES = st.floats(0.0, 2.0)
