@@ -26,15 +26,19 @@ import pyarrow.compute as pc
 
 from querymesh.errors import UnsupportedError
 from querymesh.query.functions import regex
-
-Ranges = list[tuple[int, int]]
+from querymesh.query.functions.char_ranges import (
+    LAST,
+    Ranges,
+    class_body,
+    complement,
+    spelled,
+)
 
 _DIGITS: Ranges = [(0x30, 0x39)]
 _WORD: Ranges = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 _SPACE: Ranges = [(0x09, 0x0D), (0x20, 0x20)]
 _NAMED = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
 _CONTROL = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
-_LAST = 0x10FFFF
 
 _TERMINATORS = r"\x{A}\x{D}\x{85}\x{2028}\x{2029}"
 _DOLLAR = rf"(?:\x{{D}}\x{{A}}|[{_TERMINATORS}])?\z"
@@ -188,7 +192,7 @@ class _Reading:
             case "$":
                 return "$", False
             case ".":
-                any_one = rf"[\x{{0}}-\x{{{_LAST:X}}}]"
+                any_one = rf"[\x{{0}}-\x{{{LAST:X}}}]"
                 return (any_one if self.flags[-1].dot_all else f"[^{_TERMINATORS}]"), True
             case "{" | "}" | "]":
                 raise _refused(self.pattern, f"a bare {character}")
@@ -218,7 +222,7 @@ class _Reading:
             return f"\\{letter}", False
         if letter.lower() in _NAMED and letter:
             self.at += 2
-            return f"[{'^' if letter.isupper() else ''}{_body(_NAMED[letter.lower()])}]", True
+            return f"[{'^' if letter.isupper() else ''}{class_body(_NAMED[letter.lower()])}]", True
         return self._character(self._escaped()), True
 
     def _escaped(self) -> int:
@@ -231,7 +235,7 @@ class _Reading:
             if of_two:
                 code, width = int(number[2][:2], 16), 2
             short = self.pattern[self.at + 1] == "u" and width != 4
-            if short or code > _LAST or 0xD800 <= code <= 0xDFFF:
+            if short or code > LAST or 0xD800 <= code <= 0xDFFF:
                 raise _refused(self.pattern, number[0])
             self.at = self.at + 2 + width if number[2] else number.end()
             return code
@@ -246,7 +250,7 @@ class _Reading:
 
     def _character(self, code: int) -> str:
         ranges = self._in_any_case([(code, code)])
-        return _spelled(code) if len(ranges) == 1 else f"[{_body(ranges)}]"
+        return spelled(code) if len(ranges) == 1 else f"[{class_body(ranges)}]"
 
     def _class(self) -> str:
         begin = self.at
@@ -262,7 +266,7 @@ class _Reading:
             first = False
             ranges += self._member()
         self.at += 1
-        return f"[{'^' if negated else ''}{_body(ranges)}]"
+        return f"[{'^' if negated else ''}{class_body(ranges)}]"
 
     def _member(self) -> Ranges:
         """A character, a range or a named class within brackets."""
@@ -275,7 +279,7 @@ class _Reading:
             ):
                 raise _refused(self.pattern, f"\\{letter}-")
             named = _NAMED[letter.lower()]
-            return _complement(named) if letter.isupper() else named
+            return complement(named) if letter.isupper() else named
         low = self._single()
         ahead = self.pattern[self.at : self.at + 2]
         if ahead[:1] != "-" or ahead == "-]":
@@ -306,23 +310,3 @@ class _Reading:
                 if begin <= end:
                     other.append((begin + step, end + step))
         return ranges + other
-
-
-def _complement(ranges: Ranges) -> Ranges:
-    gaps, start = [], 0
-    for low, high in ranges:
-        gaps.append((start, low - 1))
-        start = high + 1
-    return [*gaps, (start, _LAST)]
-
-
-def _body(ranges: Ranges) -> str:
-    return "".join(
-        _spelled(low) if low == high else f"{_spelled(low)}-{_spelled(high)}"
-        for low, high in ranges
-    )
-
-
-def _spelled(code: int) -> str:
-    character = chr(code)
-    return character if character.isascii() and character.isalnum() else rf"\x{{{code:X}}}"

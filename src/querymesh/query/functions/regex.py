@@ -17,12 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querymesh.errors import QueryError
+from querymesh.query.functions.char_ranges import (
+    LAST,
+    Ranges,
+    class_body,
+    complement,
+    ranges_of,
+    spelled,
+)
 
-_END = 0x10FFFF
 _LAST_WITH_CASE = 0x1E943
 """The last letter of the last alphabet in Unicode that has capitals (Adlam)."""
-
-Ranges = list[tuple[int, int]]
 
 
 def check(pattern: str) -> None:
@@ -46,37 +51,22 @@ def to_java(pattern: str) -> str:
     return _Translation(pattern).run()
 
 
-def _ranges(members: str) -> Ranges:
-    """'a-zA-Z_' as ranges; a single character stands for itself."""
-    pairs = re.findall(r"(.)-(.)|(.)", members, re.DOTALL)
-    return [(ord(a or c), ord(b or c)) for a, b, c in pairs]
-
-
-def _complement(ranges: Ranges) -> Ranges:
-    gaps, start = [], 0
-    for low, high in sorted(ranges):
-        if low > start:
-            gaps.append((start, low - 1))
-        start = max(start, high + 1)
-    return [*gaps, (start, _END)] if start <= _END else gaps
-
-
-_PERL = {"d": _ranges("0-9"), "w": _ranges("0-9A-Za-z_"), "s": _ranges("\t\n\f\r ")}
+_PERL = {"d": ranges_of("0-9"), "w": ranges_of("0-9A-Za-z_"), "s": ranges_of("\t\n\f\r ")}
 _POSIX = {
-    "alnum": _ranges("0-9A-Za-z"),
-    "alpha": _ranges("A-Za-z"),
+    "alnum": ranges_of("0-9A-Za-z"),
+    "alpha": ranges_of("A-Za-z"),
     "ascii": [(0, 0x7F)],
-    "blank": _ranges("\t "),
+    "blank": ranges_of("\t "),
     "cntrl": [(0, 0x1F), (0x7F, 0x7F)],
-    "digit": _ranges("0-9"),
-    "graph": _ranges("!-~"),
-    "lower": _ranges("a-z"),
-    "print": _ranges(" -~"),
-    "punct": _ranges("!-/:-@[-`{-~"),
-    "space": _ranges("\t\n\v\f\r "),
-    "upper": _ranges("A-Z"),
-    "word": _ranges("0-9A-Za-z_"),
-    "xdigit": _ranges("0-9A-Fa-f"),
+    "digit": ranges_of("0-9"),
+    "graph": ranges_of("!-~"),
+    "lower": ranges_of("a-z"),
+    "print": ranges_of(" -~"),
+    "punct": ranges_of("!-/:-@[-`{-~"),
+    "space": ranges_of("\t\n\v\f\r "),
+    "upper": ranges_of("A-Z"),
+    "word": ranges_of("0-9A-Za-z_"),
+    "xdigit": ranges_of("0-9A-Fa-f"),
 }
 _CONTROL = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _ASSERTIONS = {
@@ -96,22 +86,6 @@ _CATEGORY = re.compile("[CLMNPSZ][a-z]?")
 """A property by a general category, as Lu; every other is a script, which Java wants marked."""
 _NUMBER = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|([0-7]{1,3}))")
 _CLASS_NAME = re.compile(r"\[:(\^?)(\w+):\]")
-
-
-def _character(code: int) -> str:
-    character = chr(code)
-    if character.isascii() and character.isalnum():
-        return character
-    return rf"\x{{{code:X}}}"
-
-
-def _range(low: int, high: int) -> str:
-    return _character(low) if low == high else f"{_character(low)}-{_character(high)}"
-
-
-def _body(ranges: Ranges) -> str:
-    """The ranges as they stand between the brackets of a class, in RE2 and in Java."""
-    return "".join(_range(*pair) for pair in ranges)
 
 
 @cache
@@ -223,19 +197,21 @@ class _Translation:
             )
         ranges, named = self.escaped()
         if named:
-            return f"[{_body(ranges)}{named}]" if ranges else named
+            return f"[{class_body(ranges)}{named}]" if ranges else named
         if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
             return self.literal(ranges[0][0])
-        return f"[{_body(ranges)}]"
+        return f"[{class_body(ranges)}]"
 
     def literal(self, code: int) -> str:
         """One character, or the class of its cases."""
         cases = self.in_any_case([(code, code)])
-        return _character(code) if len(cases) == 1 and cases[0][1] == code else f"[{_body(cases)}]"
+        return (
+            spelled(code) if len(cases) == 1 and cases[0][1] == code else f"[{class_body(cases)}]"
+        )
 
     def in_any_case(self, ranges: Ranges) -> Ranges:
         """The ranges, with the other cases of their letters where the flag `i` is in force."""
-        return ranges + (_other_cases(f"[{_body(ranges)}]") if self.flags[-1].any_case else [])
+        return ranges + (_other_cases(f"[{class_body(ranges)}]") if self.flags[-1].any_case else [])
 
     def escaped(self) -> tuple[Ranges, str]:
         """An escape that stands for characters: ranges, and a Unicode property by its name."""
@@ -244,14 +220,14 @@ class _Translation:
             name = named[3] or named[4]
             negated = (named[1] == "P") != bool(named[2])
             if name == "Any":
-                return ([], r"[^\x{0}-\x{10FFFF}]") if negated else ([(0, _END)], "")
+                return ([], r"[^\x{0}-\x{10FFFF}]") if negated else ([(0, LAST)], "")
             script = "" if _CATEGORY.fullmatch(name) else "Is"
             cases = _other_cases(rf"\p{{{name}}}") if self.flags[-1].any_case else []
             if not negated:
                 return cases, rf"\p{{{script}{name}}}"
             if not cases:
                 return [], rf"\P{{{script}{name}}}"
-            return [], rf"[^\p{{{script}{name}}}{_body(cases)}]"
+            return [], rf"[^\p{{{script}{name}}}{class_body(cases)}]"
         if (number := _NUMBER.match(self.pattern, self.at)) is not None:
             self.at = number.end()
             code = int(number[3], 8) if number[3] else int(number[1] or number[2], 16)
@@ -261,7 +237,7 @@ class _Translation:
         if character.lower() in _PERL:
             members = _PERL[character.lower()]
             folded = self.in_any_case(members)
-            return (_complement(folded) if character.isupper() else folded), ""
+            return (complement(folded) if character.isupper() else folded), ""
         code = _CONTROL.get(character, ord(character))
         return [(code, code)], ""
 
@@ -279,7 +255,7 @@ class _Translation:
                 self.at = named.end()
                 members = _POSIX[named[2]]
                 folded = self.in_any_case(members)
-                ranges += _complement(folded) if named[1] else folded
+                ranges += complement(folded) if named[1] else folded
                 continue
             members, named_property = self.member()
             properties += named_property
@@ -293,7 +269,7 @@ class _Translation:
             # Of a single character or a range; named classes have their cases already.
             ranges += self.in_any_case(members) if len(members) == 1 else members
         self.at += 1
-        return f"[{'^' if negated else ''}{_body(ranges)}{properties}]"
+        return f"[{'^' if negated else ''}{class_body(ranges)}{properties}]"
 
     def member(self) -> tuple[Ranges, str]:
         if self.pattern[self.at] == "\\":
