@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,9 @@ from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
 from querymesh.index.store.order_index import OrderIndex
 from querymesh.index.store.request import Asked, Pattern
+
+_Chosen: TypeAlias = slice | Integers
+"""Numbers of some rows."""
 
 _NEVER = (2**63 - 1, -(2**63))
 """First and last time of no rows at all: before and after everything."""
@@ -246,14 +249,7 @@ class Partition:
         """Rows from `start` on, without a copy."""
         rows = self.rows.slice(start, length)
         part = slice(start, start + rows.num_rows)
-        return Partition(
-            rows,
-            [key[part] for key in self.keys],
-            [order[part] for order in self.orders],
-            self.times[part],
-            None if self.serials is None else self.serials[part],
-            indexed=Indexed(patterns=self.patterns),
-        )
+        return self._of_rows(rows, part)
 
     def filter(self, mask: Bools) -> Partition:
         """The rows where the mask is true, in the order they have."""
@@ -269,6 +265,15 @@ class Partition:
             if arrays
             else self.rows.take(pa.array(chosen))
         )
+        return self._of_rows(rows, chosen, bounds)
+
+    def _of_rows(
+        self,
+        rows: pa.RecordBatch,
+        chosen: _Chosen,
+        bounds: tuple[int, int] | None = None,
+    ) -> Partition:
+        """Some of the rows, which `chosen` numbers, with their keys, times and serials."""
         return Partition(
             rows,
             [key[chosen] for key in self.keys],

@@ -27,7 +27,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Generic, Literal, Protocol, TypeVar
 
 from querymesh.cost.index_cost import Pattern
 
@@ -72,32 +72,39 @@ def parents(pattern: Pattern) -> list[Pattern]:
     return [pattern[:at] + pattern[at + 1 :] for at in reversed(range(len(pattern)))]
 
 
-class Sria:
-    """Self reliant index assessment, § 5.3.1: a table of all patterns and their counts."""
+_Count = TypeVar("_Count")
+
+
+class _Table(Generic[_Count]):
+    """Patterns with what is counted of each, and how many requests were seen."""
 
     def __init__(self) -> None:
-        self._counts: dict[Pattern, int] = {}
+        self._kept: dict[Pattern, _Count] = {}
         self.requests = 0
 
     @property
     def entries(self) -> int:
-        """How many patterns were seen."""
-        return len(self._counts)
+        """How many patterns are kept."""
+        return len(self._kept)
+
+    def reset(self) -> None:
+        """Forget all requests seen so far."""
+        self._kept = {}
+        self.requests = 0
+
+
+class Sria(_Table[int]):
+    """Self reliant index assessment, § 5.3.1: a table of all patterns and their counts."""
 
     def see(self, pattern: Pattern, count: int = 1) -> None:
         """Count some requests of one pattern."""
         if count > 0:
-            self._counts[pattern] = self._counts.get(pattern, 0) + count
+            self._kept[pattern] = self._kept.get(pattern, 0) + count
             self.requests += count
 
     def result(self) -> dict[Pattern, float]:
         """All patterns (Definition 2), with their exact frequencies (Definition 1)."""
-        return {pattern: count / self.requests for pattern, count in self._counts.items()}
-
-    def reset(self) -> None:
-        """Forget all requests seen so far."""
-        self._counts = {}
-        self.requests = 0
+        return {pattern: count / self.requests for pattern, count in self._kept.items()}
 
 
 class Dia(Sria):
@@ -116,7 +123,7 @@ class _Entry:
     missed: int
 
 
-class _Compact:
+class _Compact(_Table[_Entry]):
     """What the compact methods share: segments, insertion, and a table that is compressed.
 
     A segment has ⌈1/ε⌉ requests. Segments are numbered from 1, as in lossy counting: the text's
@@ -129,15 +136,9 @@ class _Compact:
                 f"threshold {threshold} and error {error}: write 0 < error < threshold <= 1, or "
                 "frequent patterns may be lost"
             )
+        super().__init__()
         self._threshold = threshold
         self._segment_requests = math.ceil(1 / error)
-        self._kept: dict[Pattern, _Entry] = {}
-        self.requests = 0
-
-    @property
-    def entries(self) -> int:
-        """How many patterns are kept."""
-        return len(self._kept)
 
     def see(self, pattern: Pattern, count: int = 1) -> None:
         """Count requests of one pattern, and compress at the end of each segment."""
@@ -150,11 +151,6 @@ class _Compact:
             count -= seen
             if seen == room:
                 self._compress(full + 1)
-
-    def reset(self) -> None:
-        """Forget all requests seen so far."""
-        self._kept = {}
-        self.requests = 0
 
     def _compress(self, segment: int) -> None:
         raise NotImplementedError
