@@ -31,10 +31,15 @@ def check_short_name(what: str, name: object, known: Collection[str], classes: s
     check_name(what, name, known)
 
 
-def check_kind(what: str, value: object, kind: type) -> None:
-    """Refuse a value that is no instance of a class of ours."""
+def check_kind(what: str, value: object, kind: type, room: str) -> None:
+    """Refuse a value that is no instance of a class which people find in `room`.
+
+    >>> check_kind("training", 3, dict, "querymesh.policies")
+    Traceback (most recent call last):
+    querymesh.errors.OptionError: training is a querymesh.policies.dict, not int
+    """
     if not isinstance(value, kind):
-        raise OptionError(f"{what} is a querymesh.{kind.__name__}, not {type(value).__name__}")
+        raise OptionError(f"{what} is a {room}.{kind.__name__}, not {type(value).__name__}")
 
 
 def check_at_least(options: object, names: Iterable[str], least: float) -> None:

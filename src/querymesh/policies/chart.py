@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from querymesh.cost.utility import Weights
-from querymesh.errors import OptionError
 from querymesh.optimize.chart.chart_planner import ChartPlanner
 from querymesh.optimize.chart.charting import Charting, checked_weights, weights_from
+from querymesh.options import check_kind
 from querymesh.policies.planned import Planned
 from querymesh.query.join import JoinQuery
 
@@ -32,10 +32,7 @@ class Chart(Planned):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.charting, Charting):
-            raise OptionError(
-                f"charting is a querymesh.policies.Charting, not {type(self.charting).__name__}"
-            )
+        check_kind("charting", self.charting, Charting, "querymesh.policies")
         if self.weights is not None:
             chosen = replace(self.charting, weights=checked_weights(self.weights))
             object.__setattr__(self, "charting", chosen)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from querymesh.errors import OptionError, QueryMeshError, UnsupportedError
+from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.fabric.join.view import own_conditions
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.mesh.mesh import Mesh
-from querymesh.options import check_integer
+from querymesh.options import check_integer, check_kind
 from querymesh.policies.policy import CommandLine, Following, Job, Policy
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Meeting
@@ -44,10 +44,7 @@ class Eddy(Policy):
     routing: Routing = field(default_factory=Routing)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.routing, Routing):
-            raise OptionError(
-                f"routing is a querymesh.policies.Routing, not {type(self.routing).__name__}"
-            )
+        check_kind("routing", self.routing, Routing, "querymesh.policies")
         chunk = self.routing.chunk if self.chunk is None else self.chunk
         seed = self.routing.seed if self.seed is None else self.seed
         check_integer("chunk", chunk, least=1)

@@ -12,7 +12,7 @@ from querymesh.mesh.fit import as_single
 from querymesh.mesh.mesh import Mesh as MeshData
 from querymesh.optimize.adapt.adapt import Adaptation
 from querymesh.optimize.train.training import Training
-from querymesh.options import check_integer
+from querymesh.options import check_integer, check_kind
 from querymesh.policies.learned_meshes import LearnedMeshes
 from querymesh.policies.policy import CommandLine, Job, Policy
 from querymesh.query.bind.share import SharedQuery
@@ -53,10 +53,7 @@ class Trained(Policy):
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.training, Training):
-            raise OptionError(
-                f"training is a querymesh.policies.Training, not {type(self.training).__name__}"
-            )
+        check_kind("training", self.training, Training, "querymesh.policies")
         if not isinstance(self.adapt, bool | Adaptation):
             raise OptionError(
                 "adapt is True, False or a querymesh.policies.Adaptation, not "

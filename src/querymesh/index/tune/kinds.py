@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from querymesh.errors import OptionError
 from querymesh.index.tune.indexing import Indexing
-from querymesh.options import check_integer, check_short_name
+from querymesh.options import check_integer, check_kind, check_short_name
 
 PAPER = Indexing(
     assessment="cdia-highest",
@@ -38,10 +37,7 @@ class Index:
     indexing: Indexing = field(default_factory=Indexing)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.indexing, Indexing):
-            raise OptionError(
-                f"indexing is a querymesh.indices.Indexing, not {type(self.indexing).__name__}"
-            )
+        check_kind("indexing", self.indexing, Indexing, "querymesh.indices")
         given = {name: getattr(self, name) for name in self.own}
         chosen = {name: value for name, value in given.items() if value is not None}
         for name, value in chosen.items():
