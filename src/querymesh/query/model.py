@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from querymesh.errors import QueryError
 from querymesh.explained import Shown, counted, one_line
 from querymesh.query.expr import Expr
 
@@ -40,6 +41,15 @@ class Output:
     name: str
     expr: Expr
     text: str = field(default="", compare=False, repr=False)
+
+
+def check_output_names(names: Sequence[str]) -> None:
+    """QueryError where two outputs have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise QueryError(f"two output columns are named {name}: give one an alias with AS")
+        seen.add(name.lower())
 
 
 @dataclass(frozen=True, repr=False)

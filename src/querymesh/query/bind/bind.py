@@ -14,7 +14,16 @@ from querymesh.query.bind.names import Scope
 from querymesh.query.bind.precedence import all_predecessors
 from querymesh.query.bind.static_joins import BoundCondition, StaticJoin, place_lookups
 from querymesh.query.expr import Cast, Column, Expr, UserCall, conjuncts_of, user_calls_of
-from querymesh.query.model import BoundQuery, Filter, Lookup, Operator, Output, Query, Relation
+from querymesh.query.model import (
+    BoundQuery,
+    Filter,
+    Lookup,
+    Operator,
+    Output,
+    Query,
+    Relation,
+    check_output_names,
+)
 from querymesh.query.parse.query import condition_of
 from querymesh.query.render import to_text
 from querymesh.query.types import Kind, kind_of, sql_name
@@ -284,15 +293,6 @@ class Binding:
             (f"{alias}_{name}" if len(owners[name.lower()]) > 1 else name, Column(alias, name))
             for alias, name in columns
         ]
-
-
-def check_output_names(names: Sequence[str]) -> None:
-    """QueryError where two outputs have one name."""
-    seen: set[str] = set()
-    for name in names:
-        if name.lower() in seen:
-            raise QueryError(f"two output columns are named {name}: give one an alias with AS")
-        seen.add(name.lower())
 
 
 def numbered(operators: Sequence[Operator]) -> list[Operator]:

@@ -14,7 +14,7 @@ from sqlglot import TokenType, exp
 from querymesh.errors import QueryError
 from querymesh.query.aggregate import TIME_WINDOWS, Aggregation, ComputedColumn, GroupColumn
 from querymesh.query.expr import Call, Column, Expr, Literal, SparkText, UserCall, rewritten, walk
-from querymesh.query.model import Output, Relation
+from querymesh.query.model import Output, Relation, check_output_names
 from querymesh.query.parse.aggregate_call import AggregateCall, GroupConverter, has_aggregate
 from querymesh.query.parse.group_names import group_keys, having_condition, relations_by_column
 from querymesh.query.parse.source import Clauses
@@ -32,7 +32,7 @@ def split(
     """The outputs the query is to have, and the aggregation that makes the asked ones of them."""
     if any(isinstance(output.expr, Column) and output.expr.name == "*" for output in asked):
         raise QueryError("SELECT * of groups: name the columns that are grouped by")
-    _check_names(asked)
+    check_output_names([output.name for output in asked])
     keys, aliases = group_keys(select, asked, converter, clauses)
     having, having_text = having_condition(select, asked, keys, converter, clauses)
     every = [*(output.expr for output in asked), *keys, *([] if having is None else [having])]
@@ -51,16 +51,6 @@ def split(
         time=splitting.time,
     )
     return splitting.outputs, aggregation
-
-
-def _check_names(outputs: Sequence[Output]) -> None:
-    seen: set[str] = set()
-    for output in outputs:
-        if output.name.lower() in seen:
-            raise QueryError(
-                f"two output columns are named {output.name}: give one an alias with AS"
-            )
-        seen.add(output.name.lower())
 
 
 class _Splitting:

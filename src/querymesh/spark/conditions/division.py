@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from querymesh.errors import QueryMeshError, SchemaError
-from querymesh.query.bind.bind import Binding, check_output_names
+from querymesh.query.bind.bind import Binding
 from querymesh.query.bind.names import Scope
 from querymesh.query.expr import (
     Column,
@@ -21,7 +21,7 @@ from querymesh.query.expr import (
     spark_texts_of,
     user_calls_of,
 )
-from querymesh.query.model import Output, Query
+from querymesh.query.model import Output, Query, check_output_names
 from querymesh.query.render import spark_column, to_text
 from querymesh.query.types import Kind, kind_of, sql_name
 from querymesh.spark.conditions.ask_spark import AskSpark, Understood
