@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import thread_time
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from querymesh.index.tune.assessment import ASSESSMENTS, Assessment, Sria
 from querymesh.index.tune.configure import best_configuration, visits_us
 from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.prices import IndexPrices, machine_prices
-from querymesh.index.tune.schedule import make_schedule
+from querymesh.index.tune.schedule import Schedule, make_schedule
 from querymesh.index.tune.selection import best_bits, split_bits
 
 ONE_SIDED = 0.5
@@ -100,7 +101,6 @@ class Tuner:
     prices: Callable[[], IndexPrices] = machine_prices
 
     def __post_init__(self) -> None:
-        settings = self.settings
         self.plans: dict[str, IndexPlan] = {
             name: self._first_plan(each) for name, each in self.attributes.items()
         }
@@ -109,18 +109,23 @@ class Tuner:
         self.requests = 0
         self.steps = 0
         self.seconds = 0.0
-        make = ASSESSMENTS[settings.assessment]
-        self._states = {
+
+    @cached_property
+    def _states(self) -> dict[str, _AssessedState]:
+        settings, make = self.settings, ASSESSMENTS[self.settings.assessment]
+        return {
             name: _AssessedState(
                 each, Sria(), make(settings.threshold, settings.error, settings.seed)
             )
             for name, each in self.attributes.items()
         }
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        settings = self.settings
         adapts = self.kind in ("amri", "auto") or (self.kind == "hash" and settings.adaptive)
         schedule = settings.schedule if adapts else "never"
-        self._schedule = make_schedule(
-            schedule, list(self.attributes), settings.window, settings.every
-        )
+        return make_schedule(schedule, list(self.attributes), settings.window, settings.every)
 
     @property
     def chooses(self) -> bool:
