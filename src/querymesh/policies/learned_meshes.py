@@ -63,6 +63,8 @@ class LearnedMeshes:
 
     def follow(self, run: Run) -> Following:
         """Let a stream's meshes be learned and adapt; those of a batch stay as they are."""
+        if not self.job.streaming:
+            return Following(mesh_sources(self.job, run, {}, self.policy.training))
         policy, adapts = self.policy, self.policy.adaptation is not None
         channels = mesh_channels(self.job, run, policy.name, adapts=adapts, must=policy.must_adapt)
         sources = mesh_sources(self.job, run, channels, policy.training)

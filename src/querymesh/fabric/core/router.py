@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -85,9 +86,17 @@ class MeshRouter(Router):
         self.mesh = mesh
         self.version = version
         self.window: int | None = mesh.window
-        self.lottery = Lottery([operator.cost_us for operator in mesh.operators], seed)
+        self._seed = seed
         self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
-        self._leaves = LeafNumbers(mesh.tree)
+
+    @cached_property
+    def lottery(self) -> Lottery:
+        """What draws the next operator where the mesh leaves it open."""
+        return Lottery([operator.cost_us for operator in self.mesh.operators], self._seed)
+
+    @cached_property
+    def _leaf_numbers(self) -> LeafNumbers:
+        return LeafNumbers(self.mesh.tree)
 
     @property
     def tokens(self) -> Sequence[RouteToken]:
@@ -100,7 +109,7 @@ class MeshRouter(Router):
             return None
         if len(self._tokens) == 1:
             return np.zeros(window.rows, np.int64)
-        return self._leaves.of(window.batch.column, window.rows)
+        return self._leaf_numbers.of(window.batch.column, window.rows)
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each leaf that any row reaches."""
