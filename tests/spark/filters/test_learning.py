@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.functions import udf
 
 import querymesh as qm
-from querymesh.spark.filters import learning
+from querymesh.spark.filters import filter_job, learning
 from querymesh.spark.schema import arrow_schema
 
 
@@ -26,8 +26,10 @@ def rows(spark):
 def usual_prices(monkeypatch):
     """Prices are corrected while tests run, by whatever else the machine does: what is decided here
     goes by those of a usual one."""
-    known = learning.cost_table
-    monkeypatch.setattr(learning, "cost_table", lambda session: replace(known(session), slower=0.8))
+    known = filter_job.cost_table
+    monkeypatch.setattr(
+        filter_job, "cost_table", lambda session: replace(known(session), slower=0.8)
+    )
 
 
 def no_sample(*args, **kwargs):

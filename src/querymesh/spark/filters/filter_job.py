@@ -9,12 +9,14 @@ from functools import cached_property
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from querymesh.cost.catalyst_cost import CostTable
 from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.filters.pushed import LeftToSpark, trees_of
 from querymesh.spark.inputs import Data, static_tables
+from querymesh.spark.sampling.machine_prices import cost_table
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class FilterJob:
     def source(self) -> DataFrame:
         """The source with what is left to Spark below."""
         return self.left.filtered(self.whole, self.columns)
+
+    @cached_property
+    def prices(self) -> CostTable:
+        """Catalyst's prices on this machine; asked for where a condition has one."""
+        return cost_table(self.whole.sparkSession)
 
     @cached_property
     def trees(self) -> Mapping[int, Node]:

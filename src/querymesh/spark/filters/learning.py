@@ -26,7 +26,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from querymesh.arrays import Ints
-from querymesh.cost.catalyst_cost import CostTable
 from querymesh.fabric.profile.bounded_profile import (
     called_by_users,
     followed_by,
@@ -54,7 +53,6 @@ from querymesh.spark.filters.written import written_in_stages
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
 from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.glance import glance_at
-from querymesh.spark.sampling.machine_prices import cost_table
 from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
 from querymesh.spark.sampling.price_loop import priced_stage
 from querymesh.spark.sampling.quick_look import quick_look
@@ -89,10 +87,6 @@ GLIMPSE_ROWS, FURTHER_S = 256, 0.04
 LOOKED_AT, LEAST_LOOKED_AT = 2, 100
 """So many times the rows that are profiled first are looked at, and rows that a quick look must
 have found to be believed."""
-
-TOO_SMALL = (
-    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
-)
 
 SAMPLE_BYTES = 128 << 20
 """About how large a sample may be."""
@@ -149,7 +143,7 @@ class Learning:
 
     def _pays_s(self, rows: float, text_bytes: float) -> float:
         """What learning may take for so many rows, with texts of so many bytes."""
-        costs = OperatorCosts(self.job, self.asked, self._table, text_bytes)
+        costs = OperatorCosts(self.job, self.asked, text_bytes)
         return worth_learning(costs.plain_range_us(), rows, self.tasks)
 
     @cached_property
@@ -282,7 +276,7 @@ class Learning:
         if self.evidence is None:
             return found
         priced = self.costs.in_catalyst(self.evidence.sample, budget_s=0.0).us
-        return replace(found, priced=priced_stage(mesh, profile, priced, self._table))
+        return replace(found, priced=priced_stage(mesh, profile, priced, self.job.prices))
 
     def as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
@@ -305,11 +299,7 @@ class Learning:
     @property
     def costs(self) -> OperatorCosts:
         """What operators cost, as far as the machine's table tells before there is a sample."""
-        return OperatorCosts(self.job, self.asked, self._table, self._text_bytes, self.lengths)
-
-    @cached_property
-    def _table(self) -> CostTable:
-        return cost_table(self.job.whole.sparkSession)
+        return OperatorCosts(self.job, self.asked, self._text_bytes, self.lengths)
 
     @cached_property
     def _text_bytes(self) -> float:

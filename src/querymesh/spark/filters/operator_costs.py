@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Floats
-from querymesh.cost.catalyst_cost import CostTable, estimate_us, is_text
+from querymesh.cost.catalyst_cost import estimate_us, is_text
 from querymesh.optimize.placement.costs import Costs
 from querymesh.query.expr import user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator
@@ -88,7 +88,6 @@ class OperatorCosts:
 
     job: FilterJob
     asked: BoundQuery
-    table: CostTable
     text_bytes: float
     seen: Mapping[str, float] = field(default_factory=dict)
 
@@ -118,8 +117,8 @@ class OperatorCosts:
         texts = [n.fields["name"] for n in tree.walk() if n.kind == COLUMN and is_text(n)]
         shortest = {**dict.fromkeys(texts, SHORT_TEXT), **self.seen}
         longest = {**dict.fromkeys(texts, text_bytes), **self.seen}
-        short = estimate_us(tree, shortest, self.table)
-        long = estimate_us(tree, longest, self.table)
+        short = estimate_us(tree, shortest, self.job.prices)
+        long = estimate_us(tree, longest, self.job.prices)
         factor = SURE if long.how_sure >= 0.5 else UNSURE
         return short.us / factor, max(short.us, long.us * factor)
 
@@ -134,7 +133,9 @@ class OperatorCosts:
         own = self.job.bound.schemas[self.job.bound.source.alias].names
         few = taken.select([n for n in own if n in taken.column_names]).slice(0, TIMED_ROWS)
         lengths = mean_bytes(few)
-        prices = [estimate_us(self.job.trees[op.index], lengths, self.table) for op in operators]
+        prices = [
+            estimate_us(self.job.trees[op.index], lengths, self.job.prices) for op in operators
+        ]
         at = [operator.index - 1 for operator in operators]
         found[at] = [price.us for price in prices]
         sure = all(price.how_sure >= 0.5 for price in prices)
@@ -145,7 +146,7 @@ class OperatorCosts:
                 believed = believed_us(timed, prices)
                 ratio = ratio_to_prices(timed, prices)
                 if ratio is not None:
-                    measured_against(self.job.source.sparkSession, self.table, ratio)
+                    measured_against(self.job.source.sparkSession, self.job.prices, ratio)
                 found[at] = np.where(np.isnan(believed), found[at], believed)
                 return CatalystTimes(found, TIMED_DOUBT)
         return CatalystTimes(found, TABLE_DOUBT, sure)
