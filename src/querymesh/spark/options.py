@@ -1,9 +1,9 @@
-"""What `run` was told, beside the query and its data: checked once, here."""
+"""What `where`, `run` and `run_all` were told beside query and data: checked once, here."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from querymesh.errors import OptionError
@@ -20,22 +20,31 @@ IDLE_TIMEOUT = "10 minutes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of a run, as `run` explains them; each is refused by name if it is wrong."""
+class FilterOptions:
+    """What `where`, `run` and `run_all` have in common; each is refused by name if it is wrong."""
 
     policy: Policy
     engine: str = "auto"
-    index: Index = field(default_factory=Hash)
-    shards: int | None = None
     checkpoint: str | None = None
-    watermark: str = WATERMARK
-    idle_timeout: str = IDLE_TIMEOUT
     on_error: str = "raise"
     sample: Any = None
 
     def __post_init__(self) -> None:
         check_name("engine", self.engine, ENGINES)
         check_name("on_error", self.on_error, ON_ERROR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(FilterOptions):
+    """The options of `run`: those of a filter, of event time and of the states of a join."""
+
+    index: Index
+    shards: int | None = None
+    watermark: str = WATERMARK
+    idle_timeout: str = IDLE_TIMEOUT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("watermark", "idle_timeout"):
             microseconds_of(getattr(self, name), name)
 

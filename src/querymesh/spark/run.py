@@ -21,7 +21,7 @@ from querymesh.spark.aggregate import aggregated
 from querymesh.spark.conditions.around import Around
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared
-from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, RunOptions, absolute
+from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, FilterOptions, RunOptions, absolute
 from querymesh.spark.remembered import inspect, remember
 from querymesh.spark.results import Results
 
@@ -77,6 +77,7 @@ def run(
     bound = given.bound
     options.policy.check(bound, options.engine)
     if not isinstance(bound, JoinQuery):
+        options.refuse_join_options()
         options = replace(options, sample=given.sample(options.sample))
         out = run_filter(bound, given.data, mesh, options, given.columns)
         return aggregate_result(finished(out, given.around), query, options.watermark_us)
@@ -101,7 +102,7 @@ def run_all(
 
     What several of them ask is evaluated once a tuple. The options are those of `run`.
     """
-    options = RunOptions(
+    options = FilterOptions(
         policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
         on_error=on_error, sample=sample,
     )  # fmt: skip

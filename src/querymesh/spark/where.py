@@ -17,7 +17,7 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.given import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_run import run_filter
-from querymesh.spark.options import RunOptions, absolute
+from querymesh.spark.options import FilterOptions, absolute
 
 
 def where(
@@ -45,7 +45,7 @@ def where(
     push down stays Spark's. A batch learns here, from a bounded sample, if that can pay for itself;
     else it runs as written. A stream learns from its first batches and goes on adapting.
     """
-    options = RunOptions(
+    options = FilterOptions(
         policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
         on_error=on_error, sample=sample,
     )  # fmt: skip

@@ -32,7 +32,7 @@ from querymesh.spark.filters.staged import (
     tellable,
 )
 from querymesh.spark.inputs import Data
-from querymesh.spark.options import RunOptions
+from querymesh.spark.options import FilterOptions
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
 from querymesh.spark.sampling.price_loop import PriceLoop
@@ -46,14 +46,13 @@ def run_filter(
     bound: BoundQuery,
     data: Mapping[str, Data],
     mesh: Mesh | JoinMesh | None,
-    options: RunOptions,
+    options: FilterOptions,
     columns: CatalystColumns | None = None,
 ) -> DataFrame:
     """The query as a DataFrame, streaming if its source is.
 
     `columns` are how Catalyst evaluates the parts of the query that only it can.
     """
-    options.refuse_join_options()
     columns = columns or CatalystColumns()
     whole = _source(bound, data)
     given = _given(bound, mesh, options)
@@ -154,7 +153,7 @@ def engine_for(asked: str, bound: BoundQuery, policy: Policy, streaming: bool) -
     return "native" if native else "fabric"
 
 
-def _settled(options: RunOptions, suited: str, mesh: Mesh, job: Job) -> str:
+def _settled(options: FilterOptions, suited: str, mesh: Mesh, job: Job) -> str:
     """The engine, now that it is known what the run starts with: what is learned while it runs
     cannot be written into the plan."""
     changes = not mesh.is_learned or options.policy.must_adapt
@@ -185,7 +184,9 @@ def _source(bound: BoundQuery, data: Mapping[str, Data]) -> DataFrame:
     return source
 
 
-def _given(bound: BoundQuery, mesh: Mesh | JoinMesh | None, options: RunOptions) -> dict[str, Mesh]:
+def _given(
+    bound: BoundQuery, mesh: Mesh | JoinMesh | None, options: FilterOptions
+) -> dict[str, Mesh]:
     """The mesh that was given, if it is of this query."""
     if isinstance(mesh, JoinMesh) or isinstance(options.sample, Mapping):
         raise OptionError(
