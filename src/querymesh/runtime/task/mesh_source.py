@@ -33,20 +33,20 @@ class MeshSource:
 
     def begin(self, place: TaskPlace, report: ViewReport) -> TaskStart:
         """The newest mesh there is, and what the driver asks to profile."""
-        state = self.state(report)
+        if self.channel is None:
+            return TaskStart(self.router(0, place))
+        state = self._state(self.channel, report)
         router = self.newest_router(state.version, place, report)
-        return TaskStart(router, *self.to_profile(state, place))
+        return TaskStart(router, *self._to_profile(self.channel, state, place))
 
     def end(self, router: Router, place: TaskPlace, report: ViewReport) -> None:
         """Nothing: a mesh is changed by the driver only."""
 
-    def state(self, report: ViewReport) -> ChannelState:
+    def _state(self, channel: Channel, report: ViewReport) -> ChannelState:
         """What the channel says; any mesh gives the same rows, so a channel that cannot be read is
         told and not raised."""
-        if self.channel is None:
-            return ChannelState(0, False)
         try:
-            return self.channel.state()
+            return channel.state()
         except (OSError, QueryMeshError) as problem:
             report.problems.append(f"the folder of meshes cannot be read: {problem}")
             return ChannelState(self._latest(), False)
@@ -70,12 +70,14 @@ class MeshSource:
 
         return _routers.get_or_make((self.name, version), make)
 
-    def to_profile(self, state: ChannelState, place: TaskPlace) -> tuple[float, float, bool]:
+    def _to_profile(
+        self, channel: Channel, state: ChannelState, place: TaskPlace
+    ) -> tuple[float, float, bool]:
         """The share of its rows a task is to profile, how many at most, and whether timed."""
         if state.learning and self.learn_rows:
             return 1.0, self.learn_rows, True
-        if self.channel is not None and state.ask_number:
-            ask = self.channel.asked(state.ask_number)
+        if state.ask_number:
+            ask = channel.asked(state.ask_number)
             return *ask.for_task(place.batch, place.partition), False
         return 0.0, 0.0, False
 
