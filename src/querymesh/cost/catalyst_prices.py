@@ -2,7 +2,7 @@
 
 Measured on two shared cores of an AMD EPYC, Spark 4.3 on Java 17, by
 
-    python -m querymesh.spark.sampling.calibration
+    python -m querymesh.spark.prices.calibration
 
 A kind that is not here has the price `UNKNOWN` of `catalyst_cost.py`, and is worth a measurement.
 """

@@ -1,7 +1,7 @@
 """What a regular expression costs Java's engine for each byte it reads, by the pattern's form.
 
 Java tries the pattern at every position, so what counts is what it begins with (measured on texts
-of 20 to 320 bytes in which nothing matches; `python -m querymesh.spark.sampling.calibration` prints
+of 20 to 320 bytes in which nothing matches; `python -m querymesh.spark.prices.calibration` prints
 measurements beside these prices):
 
     ^/index              one position                       nothing for each byte

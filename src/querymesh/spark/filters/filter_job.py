@@ -16,7 +16,7 @@ from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.filters.pushed import LeftToSpark, trees_of
 from querymesh.spark.inputs import Data, static_tables
-from querymesh.spark.sampling.machine_prices import cost_table
+from querymesh.spark.prices.machine_prices import cost_table
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from querymesh.spark.filters.staged import (
 )
 from querymesh.spark.inputs import Data
 from querymesh.spark.options import FilterOptions
+from querymesh.spark.prices.price_loop import PriceLoop
 from querymesh.spark.remembered import remember
 from querymesh.spark.reporting import reports_to
-from querymesh.spark.sampling.price_loop import PriceLoop
 from querymesh.spark.schema import conform, output_struct
 from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 from querymesh.spark.workers.worker_python import check_workers

@@ -16,8 +16,8 @@ from querymesh.query.expr import columns_of, opaque_parts_of
 from querymesh.query.model import BoundQuery, Filter
 from querymesh.spark.filters.native import CatalystColumns, native_sql
 from querymesh.spark.inputs import Data, static_tables
+from querymesh.spark.prices.condition_costs import condition_costs_by_outcome_us
 from querymesh.spark.sample import take_sample
-from querymesh.spark.sampling.condition_costs import condition_costs_by_outcome_us
 from querymesh.spark.schema import conform
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from querymesh.fabric.profile.bounded_profile import (
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_counted
 from querymesh.mesh.mesh import Mesh
+from querymesh.mesh.written import written_in_stages
 from querymesh.optimize.placement.costs import Costs
 from querymesh.optimize.placement.decide import PLAIN, Decision, decide
 from querymesh.optimize.placement.worth import (
@@ -49,12 +50,11 @@ from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
 from querymesh.spark.filters.staged import tellable
-from querymesh.spark.filters.written import written_in_stages
+from querymesh.spark.prices.condition_costs import mean_bytes
+from querymesh.spark.prices.price_loop import priced_stage
 from querymesh.spark.sampling.bounded_sample import NoSample, bounded_sample
-from querymesh.spark.sampling.condition_costs import mean_bytes
 from querymesh.spark.sampling.glance import glance_at
 from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statistics
-from querymesh.spark.sampling.price_loop import priced_stage
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile

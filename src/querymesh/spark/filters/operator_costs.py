@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from querymesh.arrays import Floats
 from querymesh.cost.catalyst_cost import estimate_us, is_text
+from querymesh.mesh.written import needs_python
 from querymesh.optimize.placement.costs import Costs
 from querymesh.query.expr import user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.filter_job import FilterJob, is_opaque
 from querymesh.spark.filters.staged import exprs_of, read_by
-from querymesh.spark.filters.written import needs_python
-from querymesh.spark.sampling.catalyst_costs import timed_us
-from querymesh.spark.sampling.condition_costs import believed_us, mean_bytes, ratio_to_prices
-from querymesh.spark.sampling.machine_prices import measured_against
+from querymesh.spark.prices.catalyst_costs import timed_us
+from querymesh.spark.prices.condition_costs import believed_us, mean_bytes, ratio_to_prices
+from querymesh.spark.prices.machine_prices import measured_against
 from querymesh.stats.profile import Profile
 
 PYTHON_US = (1.0, 50.0)

@@ -1,1 +1,1 @@
-"""What is known before a job runs: the plan's statistics, bounded samples, costs in Catalyst."""
+"""What is known before a job runs: the plan's statistics, its files, bounded samples."""

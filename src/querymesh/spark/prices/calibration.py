@@ -1,4 +1,4 @@
-"""The prices of Catalyst's expressions, measured: `python -m querymesh.spark.sampling.calibration`.
+"""The prices of Catalyst's expressions, measured: `python -m querymesh.spark.prices.calibration`.
 
 It prints the table that `cost/catalyst_prices.py` ships, and what patterns of the forms that
 `cost/regex_cost.py` tells apart cost, beside what that module says. Each kind of node is timed in a
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from querymesh.cost.catalyst_cost import Price
 from querymesh.cost.regex_cost import pattern_cost
-from querymesh.spark.sampling.catalyst_costs import timed_us
+from querymesh.spark.prices.catalyst_costs import timed_us
 
 LENGTHS = (20, 80, 320)
 ROWS = 1_000

@@ -22,7 +22,7 @@ from querymesh.optimize.train.describe import reach
 from querymesh.runtime.loop import Loop
 from querymesh.runtime.preparation import PricedStage
 from querymesh.runtime.task_report import TaskReport
-from querymesh.spark.sampling.machine_prices import measured_against
+from querymesh.spark.prices.machine_prices import measured_against
 from querymesh.stats.profile import Profile
 
 LEAST_ROWS = 2_000

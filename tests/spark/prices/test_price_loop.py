@@ -7,8 +7,8 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.runtime.preparation import PricedStage
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.spark.filters.learning import TOO_SMALL
-from querymesh.spark.sampling import machine_prices
-from querymesh.spark.sampling.machine_prices import (
+from querymesh.spark.prices import machine_prices
+from querymesh.spark.prices.machine_prices import (
     LONGEST_STEP,
     cost_table,
     measured_against,
@@ -16,7 +16,7 @@ from querymesh.spark.sampling.machine_prices import (
     remember_slower,
     remembered_slower,
 )
-from querymesh.spark.sampling.price_loop import LEAST_ROWS, PriceLoop
+from querymesh.spark.prices.price_loop import LEAST_ROWS, PriceLoop
 
 
 @pytest.fixture

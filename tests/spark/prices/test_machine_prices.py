@@ -5,10 +5,10 @@ import json
 import pytest
 
 from querymesh.cost.catalyst_prices import PRICES
-from querymesh.spark.sampling import machine_prices
-from querymesh.spark.sampling.calibration import _trials, texts
-from querymesh.spark.sampling.catalyst_costs import timed_us
-from querymesh.spark.sampling.machine_prices import (
+from querymesh.spark.prices import machine_prices
+from querymesh.spark.prices.calibration import _trials, texts
+from querymesh.spark.prices.catalyst_costs import timed_us
+from querymesh.spark.prices.machine_prices import (
     cache_folder,
     cost_table,
     measured_slower,

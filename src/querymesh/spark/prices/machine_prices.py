@@ -36,8 +36,8 @@ from pyspark.sql import SparkSession
 from querymesh.cost.catalyst_cost import CostTable
 from querymesh.cost.catalyst_prices import PRICES
 from querymesh.spark.context import java
-from querymesh.spark.sampling.calibration import some_text
-from querymesh.spark.sampling.catalyst_costs import thread_clock
+from querymesh.spark.prices.calibration import some_text
+from querymesh.spark.prices.catalyst_costs import thread_clock
 from querymesh.storage import Storage
 
 VERSION = 1

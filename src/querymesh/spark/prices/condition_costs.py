@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from querymesh.arrays import Bools, Floats
 from querymesh.cost.catalyst_cost import Estimate, estimate_us
 from querymesh.spark.context import analysed
-from querymesh.spark.sampling.catalyst_costs import BUDGET_S, timed_by_outcome_us, timed_us
-from querymesh.spark.sampling.machine_prices import cost_table
+from querymesh.spark.prices.catalyst_costs import BUDGET_S, timed_by_outcome_us, timed_us
+from querymesh.spark.prices.machine_prices import cost_table
 
 FAR_ABOVE = 3.0
 """Prices that are fairly sure are wrong by less than this; a longer time was the compiler's."""

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from querymesh.cost.catalyst_cost import Estimate
-from querymesh.spark.sampling import condition_costs
-from querymesh.spark.sampling.condition_costs import (
+from querymesh.spark.prices import condition_costs
+from querymesh.spark.prices.condition_costs import (
     believed_us,
     condition_costs_by_outcome_us,
     condition_costs_us,

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from querymesh.spark.sampling.catalyst_costs import timed_by_outcome_us, timed_us
+from querymesh.spark.prices.catalyst_costs import timed_by_outcome_us, timed_us
 from spark_jobs import jobs_within
 
 TEXTS = pa.table(

@@ -1,0 +1,1 @@
+"""What conditions cost in Catalyst: timed there, or by a table of prices that fits this machine."""
