@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -141,28 +141,28 @@ class Predicate(Shown):
 Decorator = Callable[[Callable[..., Any]], Predicate]
 
 
-@overload
-def predicate(
-    fn: Callable[..., Any],
-    *,
-    columns: Iterable[str] = ...,
-    name: str | None = ...,
-    cost_us: float | None = ...,
-    after: Iterable[str] = ...,
-    vectorised: Given = ...,
-) -> Predicate: ...
+class _Options(TypedDict, total=False):
+    """What `predicate` takes by keyword, for type checkers."""
+
+    columns: Iterable[str]
+    name: str | None
+    cost_us: float | None
+    after: Iterable[str]
+    vectorised: Given
+
+
+class _FunctionOptions(_Options, total=False):
+    """The same of `function`."""
+
+    returns: pa.DataType
 
 
 @overload
-def predicate(
-    fn: None = None,
-    *,
-    columns: Iterable[str] = ...,
-    name: str | None = ...,
-    cost_us: float | None = ...,
-    after: Iterable[str] = ...,
-    vectorised: Given = ...,
-) -> Decorator: ...
+def predicate(fn: Callable[..., Any], **options: Unpack[_Options]) -> Predicate: ...
+
+
+@overload
+def predicate(fn: None = None, **options: Unpack[_Options]) -> Decorator: ...
 
 
 def predicate(
@@ -196,29 +196,11 @@ def predicate(
 
 
 @overload
-def function(
-    fn: Callable[..., Any],
-    *,
-    returns: pa.DataType = ...,
-    columns: Iterable[str] = ...,
-    name: str | None = ...,
-    cost_us: float | None = ...,
-    after: Iterable[str] = ...,
-    vectorised: Given = ...,
-) -> Predicate: ...
+def function(fn: Callable[..., Any], **options: Unpack[_FunctionOptions]) -> Predicate: ...
 
 
 @overload
-def function(
-    fn: None = None,
-    *,
-    returns: pa.DataType = ...,
-    columns: Iterable[str] = ...,
-    name: str | None = ...,
-    cost_us: float | None = ...,
-    after: Iterable[str] = ...,
-    vectorised: Given = ...,
-) -> Decorator: ...
+def function(fn: None = None, **options: Unpack[_FunctionOptions]) -> Decorator: ...
 
 
 def function(
