@@ -147,25 +147,29 @@ def test_taking_over_forgets_what_was_known_before():
     assert one.overall is mine, "others may hold it"
 
 
-def test_few_tuples_that_do_otherwise_forget_nothing_and_many_do():
+ELSEWHERE = 0b10
+
+
+def tenth_elsewhere_and_half_here():
     known = Estimates(0.95, keeps_contexts=True)
-    elsewhere = 0b10
-    known.add(1, elsewhere, 1000, 100, 0.0)
+    known.add(1, ELSEWHERE, 1000, 100, 0.0)
     known.add(1, HERE, 1000, 500, 0.0)
+    return known
+
+
+def test_few_tuples_that_do_otherwise_forget_nothing_and_many_do():
+    known = tenth_elsewhere_and_half_here()
     known.add(1, HERE, 10, 10, 0.0)
     assert known.selectivity_at(1, HERE) > 0.65, "clearly more than a tenth"
-    assert known.selectivity_at(1, elsewhere) < 0.15
+    assert known.selectivity_at(1, ELSEWHERE) < 0.15
     known.add(1, HERE, 1000, 650, 0.0)
-    assert known.selectivity_at(1, elsewhere) == pytest.approx(0.65, abs=0.01), "as here"
+    assert known.selectivity_at(1, ELSEWHERE) == pytest.approx(0.65, abs=0.01), "as here"
 
 
 def test_a_small_change_is_none_however_many_tuples_show_it():
-    known = Estimates(0.95, keeps_contexts=True)
-    elsewhere = 0b10
-    known.add(1, elsewhere, 1000, 100, 0.0)
-    known.add(1, HERE, 1000, 500, 0.0)
+    known = tenth_elsewhere_and_half_here()
     known.add(1, HERE, 10_000, 5_900, 0.0)
-    assert known.selectivity_at(1, elsewhere) < 0.2
+    assert known.selectivity_at(1, ELSEWHERE) < 0.2
 
 
 def test_a_cost_follows_within_some_thousand_tuples_however_many_were_seen():
