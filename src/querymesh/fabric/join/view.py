@@ -234,7 +234,7 @@ class ViewFabric(Fabric):
         counts = program.no_counts()
         arriving = self._keys.arriving(window)
         states = plan.begins[leaves]
-        for found in program.run(self._keys.probed, arriving, states, counts, MOST_ROWS):
+        for found in program.run(self._keys.probed, [arriving], states, counts, MOST_ROWS):
             reached = plan.leaf_of[found.states] if plan.apart else None
             for leaf in [0] if reached is None else np.unique(reached).tolist():
                 stretch = plan.stretches[leaf]
@@ -287,7 +287,7 @@ class ViewFabric(Fabric):
         counts = program.no_counts()
         states = np.zeros(len(ruster), np.int64)
         arriving, waiting = keys.arriving(ruster.of), keys.waiting(ruster)
-        for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
+        for found in program.run(keys.probed, [arriving], states, counts, MOST_ROWS, waiting):
             by_now = joined.union(stretch.relations)
             out = keys.ruster(ruster.of, RouteToken(stretch.rest), ruster.leaf, found, by_now)
             checked = keys.verified(out, joined, stretch.relations)
