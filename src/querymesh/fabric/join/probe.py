@@ -210,9 +210,7 @@ class JoinedKeys:
         agreeing = self.agreeing(ruster, joined, probed)
         return ruster if agreeing is None else kept(ruster, agreeing)
 
-    def agreeing(
-        self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]
-    ) -> Bools | None:
+    def agreeing(self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]) -> Bools | None:
         """Which rows have equal keys and not just the same hashes; None where codes tell all."""
         agreeing: Bools | None = None
         for each in self.join.classes:

@@ -12,6 +12,7 @@ Tuples of several relations can set out at once: what a run costs beside its pro
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,9 +47,9 @@ _CHANGING = (t.S_PARTS, t.S_COUNT, t.S_ACCESS, t.S_SOURCE, t.S_FIRST, t.S_RANGE)
 
 @dataclass(frozen=True)
 class Step:
-    """A probe of a relation by tuples of `source`. `held` are relation and position of the code that
-    each attribute of `asked.pattern` must have, `compared` those of each comparison. `window` is
-    one of the kinds of `travel`, of this `size`."""
+    """A probe of a relation by tuples of `source`. `held` are relation and position of the code
+    that each attribute of `asked.pattern` must have, `compared` those of each comparison. `window`
+    is one of the kinds of `travel`, of this `size`."""
 
     source: int
     relation: int
@@ -119,6 +120,13 @@ class Counts:
     looked: Ints
     seconds: Floats
 
+    def of(self, first: int, last: int) -> Counts:
+        """Those of the states from `first` to before `last`."""
+        part = slice(first, last)
+        return Counts(
+            self.evaluated[part], self.passed[part], self.looked[part], self.seconds[part]
+        )
+
 
 @dataclass
 class _Memory:
@@ -165,6 +173,17 @@ class Program:
             np.array(each, np.int64) for each in (self.state_step, self.state_next)
         )
         return Automaton(state_step, state_next, self.levels)
+
+    @cached_property
+    def requests(self) -> list[tuple[int, Asked]]:
+        """What states are asked for, each once: the relation, and by what its rows are found."""
+        return list(dict.fromkeys((step.relation, step.asked) for step in self.steps))
+
+    @cached_property
+    def request_of(self) -> list[int]:
+        """The number of each step's request."""
+        numbers = {request: number for number, request in enumerate(self.requests)}
+        return [numbers[step.relation, step.asked] for step in self.steps]
 
     @cached_property
     def _tables(self) -> tuple[Ints, Ints, Ints]:
@@ -313,18 +332,19 @@ class _Run:
             self._sources[each.relation] = number
             first += len(each.times)
         self.parts: Ints = np.concatenate([*tables, np.array(own, np.int64)])
-        access = [stems[step.relation].access(step.asked) for step in program.steps]
+        # Steps that ask a state for the same go by the same access.
+        access = [stems[relation].access(asked) for relation, asked in program.requests]
         self.access: Ints = np.concatenate([*access, NO_INTS])
-        self.begins = [0, *accumulate(len(table) // t.A_WIDTH for table in access)][:-1]
+        self.begins = [0, *accumulate(sizes[relation] for relation, _ in program.requests)][:-1]
         self.steps = program._tables[0].copy()
         changing = [
             (
                 self._firsts[step.relation],
                 sizes[step.relation],
-                begin,
+                self.begins[number],
                 *begins.get(step.source, (0, 0, -1)),
             )
-            for step, begin in zip(program.steps, self.begins, strict=True)
+            for step, number in zip(program.steps, program.request_of, strict=True)
         ]
         self.steps[:, _CHANGING] = changing
         before = {each.relation: each.before for each in arriving if each.before}
@@ -348,13 +368,13 @@ class _Run:
 
     def make_access(self, number: int) -> None:
         """Make the way to matches that the program came to and did not find."""
-        at = int(np.searchsorted(self.begins, number, "right")) - 1
-        # Of steps without partitions several begin at one number: the last of them has some.
-        step = self.program.steps[at]
-        stem = self.stems[step.relation]
+        at = bisect_right(self.begins, number) - 1
+        # Of states without partitions several begin at one number: the last of them has some.
+        relation, asked = self.program.requests[at]
+        stem = self.stems[relation]
         there = number - self.begins[at]
-        row = access_row(stem.partitions[there], step.asked).row
-        for table, place in ((stem.access(step.asked), there), (self.access, number)):
+        row = access_row(stem.partitions[there], asked).row
+        for table, place in ((stem.access(asked), there), (self.access, number)):
             table[place * t.A_WIDTH : (place + 1) * t.A_WIDTH] = row
 
 
