@@ -55,7 +55,7 @@ def stems(draw):
 
 
 @st.composite
-def steps(draw, relation, joined):
+def steps(draw, source, relation, joined):
     holders = st.sampled_from(sorted(joined))
     pattern = tuple(sorted(draw(st.sets(st.integers(0, KEYS - 1)))))
     held = tuple((draw(holders), draw(st.integers(0, KEYS - 1))) for _ in pattern)
@@ -63,7 +63,7 @@ def steps(draw, relation, joined):
     compared = tuple((draw(holders), 0) for _ in ops)
     window = draw(st.sampled_from([t.NO_WINDOW, t.RANGE_WINDOW, t.ROWS_WINDOW]))
     asked = Asked(pattern, tuple((op, 0) for op in ops))
-    return Step(relation, asked, held, compared, window, draw(st.integers(0, 6)))
+    return Step(source, relation, asked, held, compared, window, draw(st.integers(0, 6)))
 
 
 @st.composite
@@ -72,10 +72,11 @@ def automata(draw):
     made, state_step, state_next = [], [], []
     levels = 1
     for _ in range(draw(st.integers(1, 3))):
-        route = draw(st.permutations(range(1, RELATIONS)))[: draw(st.integers(1, RELATIONS - 1))]
-        levels, joined = max(levels, len(route)), {0}
+        source, *others = draw(st.permutations(range(RELATIONS)))
+        route = others[: draw(st.integers(1, RELATIONS - 1))]
+        levels, joined = max(levels, len(route)), {source}
         for place, relation in enumerate(route):
-            made.append(draw(steps(relation, frozenset(joined))))
+            made.append(draw(steps(source, relation, frozenset(joined))))
             state_step.append(len(made) - 1)
             state_next.append(len(state_next) + 1 if place + 1 < len(route) else -1)
             joined.add(relation)
@@ -86,37 +87,50 @@ def automata(draw):
 
 
 @st.composite
-def arrivals(draw):
+def arrivals(draw, relation):
     rows = draw(st.integers(0, 8))
 
     def column(values):
         return ints(draw(st.lists(values, min_size=rows, max_size=rows)))
 
     return Arriving(
+        relation,
         [column(SMALL) for _ in range(KEYS)],
         [column(SMALL) for _ in range(ORDERS)],
         column(TIMES),
         column(st.integers(0, 9)),
-        {relation: column(TIMES) for relation in range(1, RELATIONS)},
+        {other: column(TIMES) for other in range(RELATIONS)},
         draw(st.none() | st.integers(0, 9)),
+        draw(st.sampled_from([0, 5])),
     )
 
 
-def begins_of(program):
-    """The states in which a route begins."""
+@st.composite
+def several_arrivals(draw):
+    """Tuples of one relation or of several, in any order of them."""
+    chosen = draw(st.lists(st.sampled_from(range(RELATIONS)), min_size=1, unique=True))
+    return [draw(arrivals(relation)) for relation in chosen]
+
+
+def begins_of(program, source):
+    """The states in which a route of a relation's tuples begins."""
     ends = [-1, *(n for n, follows in enumerate(program.state_next) if follows < 0)]
-    return [end + 1 for end in ends[:-1]]
+    begins = [end + 1 for end in ends[:-1]]
+    return [n for n in begins if program.steps[program.state_step[n]].source == source]
 
 
 @settings(max_examples=400, deadline=None)
 @given(
-    automata(), st.lists(stems(), min_size=2, max_size=2), arrivals(),
+    automata(), st.lists(stems(), min_size=RELATIONS, max_size=RELATIONS), several_arrivals(),
     st.sampled_from([1, 2, 3, 256]), st.sampled_from([1, 2, 7, 1000]), st.data(),
 )  # fmt: skip
 def test_a_program_gives_what_it_gives_in_numpy(program, states, arriving, block, most, data):
-    begins = st.sampled_from([-1, *begins_of(program)])
-    rows = len(arriving.times)
-    starts = ints(data.draw(st.lists(begins, min_size=rows, max_size=rows)))
+    starts = []
+    for each in arriving:
+        begins = st.sampled_from([-1, *begins_of(program, each.relation)])
+        rows = len(each.times)
+        starts += data.draw(st.lists(begins, min_size=rows, max_size=rows))
+    starts = ints(starts)
     counts, plain = program.no_counts(), program.no_counts()
     expected = sorted(run_plainly(program, states, arriving, starts, plain))
     found = []
@@ -133,7 +147,7 @@ def test_a_program_gives_what_it_gives_in_numpy(program, states, arriving, block
         assert one.tolist() == other.tolist()
     assert counts.looked.tolist() == plain.looked.tolist()
     assert (counts.seconds >= 0).all()
-    for relation, stem in enumerate(states, 1):
+    for relation, stem in enumerate(states):
         of = [
             n
             for n, step in enumerate(program.state_step)
@@ -148,15 +162,14 @@ def test_an_index_is_built_when_a_probe_comes_to_its_partition():
     stem = Stem()
     stem.insert(part)
     program = Program(
-        2, (Step(1, Asked((0,)), ((0, 0),), (), t.RANGE_WINDOW, 3),), (0,), (-1,), 1, 1, 0
+        2, (Step(0, 1, Asked((0,)), ((0, 0),), (), t.RANGE_WINDOW, 3),), (0,), (-1,), 1, 1, 0
     )
 
     def joined(time):
-        arriving = Arriving([ints([2])], [], ints([time]), ints([9]), {}, 3)
+        arriving = Arriving(0, [ints([2])], [], ints([time]), ints([9]), {}, 3)
         counts = program.no_counts()
-        return [
-            out.joined[1].tolist() for out in program.run([stem], arriving, ints([0]), counts, 9)
-        ]
+        found = program.run([Stem(), stem], [arriving], ints([0]), counts, 9)
+        return [out.joined[1].tolist() for out in found]
 
     assert joined(20) == []
     assert part.index_bytes == 0

@@ -1,3 +1,4 @@
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -5,8 +6,10 @@ from hypothesis import strategies as st
 
 from querymesh.errors import StateError
 from querymesh.index.kernels import kernels, kernels_numpy
+from querymesh.index.kernels import travel as t
 from querymesh.index.probe.one_state import probe
 from querymesh.index.store.index_plan import HashPlan
+from querymesh.index.store.partition import Partition, address
 from querymesh.index.store.request import OrderComparison, Request
 from querymesh.index.store.stem import Stem
 from soak import random_cases
@@ -222,3 +225,16 @@ def test_matches_cannot_be_asked_for_in_pieces_of_nothing():
 def test_an_unknown_comparison_is_refused():
     with pytest.raises(ValueError, match="no comparison '='"):
         OrderComparison("=", 0, ints([]))
+
+
+def test_what_tables_point_at_outlives_the_end_of_a_step():
+    rows = pa.record_batch({"at": pa.array([3, 4], pa.timestamp("ms"))})
+    numbers = np.array([0, 1])
+    stem = Stem()
+    stem.insert(Partition(rows, [], [], numbers, numbers))
+    table = stem.described(1, 0, "at")
+    stem.settle()
+    assert stem.described(1, 0, "at") is table
+    assert table[t.P_SERIALS] == 0
+    (known,) = stem.partitions[0]._described.values()
+    assert [address(array) for array in known.keeps] == [table[t.P_EVENTS]]

@@ -69,7 +69,7 @@ class EddyProgram:
         source = frozenset({keys.source})
         probed = tuple(self._relations.values())
         for found in program.run(
-            keys.probed, keys.arriving(window), chunk.of_tuple, counts, most, automaton=automaton
+            keys.probed, [keys.arriving(window)], chunk.of_tuple, counts, most, automaton=automaton
         ):
             whole = keys.ruster(window, RouteToken(()), PLAIN, found, source.union(probed))
             checked = keys.verified(whole, source, probed)

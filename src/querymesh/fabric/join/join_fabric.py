@@ -23,6 +23,7 @@ from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.state import static_stem
+from querymesh.fabric.join.together import Arrived, Together
 from querymesh.fabric.join.view import Admitted, ViewFabric
 from querymesh.index.store.partition import Partition, concat
 from querymesh.index.store.stem import Stem
@@ -54,6 +55,7 @@ class JoinFabric:
         self.views = {
             alias: ViewFabric(join, alias, self.stems, on_error) for alias in join.aliases
         }
+        self._together = Together(join)
 
     def admit(self, arrivals: Mapping[str, Arrivals], routers: Routers) -> Step:
         """Store what arrived and passed the conditions on its stream alone."""
@@ -69,9 +71,22 @@ class JoinFabric:
         return Step(admitted, partitions)
 
     def results(self, step: Step, routers: Routers) -> Iterator[pa.RecordBatch]:
-        """The results whose last arrival is in the step; afterwards its tuples are as any other."""
+        """The results whose last arrival is in the step; afterwards its tuples are as any other.
+
+        Streams whose tuples only probe, on routes that are known, do so together.
+        """
+        together: list[Arrived] = []
         for alias, admitted in step.admitted.items():
-            yield from self.views[alias].results(admitted, routers[alias])
+            view, router = self.views[alias], routers[alias]
+            if alias not in step.partitions or not len(step.partitions[alias]):
+                continue
+            arrived = self._together.arrived(view, admitted, step.partitions[alias], router)
+            if arrived is None:
+                yield from view.results(admitted, router)
+            else:
+                together.append(arrived)
+        if together:
+            yield from self._together.results(together)
         for stem in self.streams.values():
             stem.settle()
 

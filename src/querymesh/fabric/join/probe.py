@@ -67,11 +67,10 @@ class JoinedKeys:
             for each in join.comparisons_of(alias)
         }
         self.exact = {each.number: is_exact(each.dtype) for each in join.classes}
-        others = [alias for alias in join.schemas if alias != source]
-        self.number = {source: 0, **{alias: n for n, alias in enumerate(others, 1)}}
-        """The number of each relation in programs."""
-        self.aliases = (source, *others)
-        self.probed = [stems[alias] for alias in others]
+        self.aliases = tuple(join.schemas)
+        self.number = {alias: n for n, alias in enumerate(self.aliases)}
+        """The number of each relation in programs, whatever their source."""
+        self.probed = [stems[alias] for alias in self.aliases]
         self._programs: dict[tuple[Routes, frozenset[str]], Program] = {}
         self._of_steps: dict[tuple[Step, ...], Program] = {}
         self._steps: dict[tuple[str, frozenset[str]], Step] = {}
@@ -82,21 +81,28 @@ class JoinedKeys:
         """The program of some orders of probes, for tuples that have joined these relations: the
         states of a route follow each other, and so do the routes."""
         if (routes, joined) not in self._programs:
-            self._programs[routes, joined] = self._program(routes, joined)
+            chains = [self.chain(route, joined) for route in routes]
+            self._programs[routes, joined] = self.program_of_chains(chains)
         return self._programs[routes, joined]
 
-    def _program(self, routes: Routes, joined: frozenset[str]) -> Program:
+    def chain(self, route: Sequence[Probe], joined: frozenset[str]) -> list[Step]:
+        """The steps of some probes, one after the other."""
+        steps = []
+        for probe in route:
+            steps.append(self.step(probe.relation, joined))
+            joined |= {probe.relation}
+        return steps
+
+    def program_of_chains(self, chains: Sequence[Sequence[Step]]) -> Program:
+        """The program of some chains of steps, each with states of its own, in this order."""
         steps: dict[Step, int] = {}
         state_step: list[int] = []
         state_next: list[int] = []
-        for route in routes:
-            behind = joined
-            for place, probe in enumerate(route):
-                step = self.step(probe.relation, behind)
+        for chain in chains:
+            for place, step in enumerate(chain):
                 state_step.append(steps.setdefault(step, len(steps)))
-                state_next.append(len(state_next) + 1 if place + 1 < len(route) else -1)
-                behind |= {probe.relation}
-        return self._made(steps, state_step, state_next, max(map(len, routes)))
+                state_next.append(len(state_next) + 1 if place + 1 < len(chain) else -1)
+        return self._made(steps, state_step, state_next, max(map(len, chains)))
 
     def program_of_steps(self, steps: tuple[Step, ...]) -> Program:
         """The program of some probes, for automata that are made anew for each run."""
@@ -127,7 +133,7 @@ class JoinedKeys:
     def _event_times(self) -> dict[int, str]:
         """By relation whose window counts rows, the column with their time, if they have one."""
         named = {}
-        for alias in self.aliases[1:]:
+        for alias in self.aliases:
             window = self.join.window_of(alias)
             if window is not None and window.kind == "rows" and alias in self.join.times:
                 named[self.number[alias]] = self.join.times[alias]
@@ -158,6 +164,7 @@ class JoinedKeys:
         if window is not None:
             kind = t.ROWS_WINDOW if window.kind == "rows" else t.RANGE_WINDOW
         return Step(
+            self.number[self.source],
             self.number[relation],
             asked,
             tuple((holder, theirs) for _, holder, theirs in by),
@@ -166,16 +173,18 @@ class JoinedKeys:
             0 if window is None else window.size,
         )
 
-    def arriving(self, window: JoinWindow) -> Arriving:
-        """Arrivals of the stream, as programs take them."""
+    def arriving(self, window: JoinWindow, base: int = 0) -> Arriving:
+        """Arrivals of the stream, as programs take them; the first has this row id."""
         before = {self.number[alias]: ints(counts) for alias, counts in window.before.items()}
         return Arriving(
+            self.number[self.source],
             tuple(map(ints, window.keys)),
             tuple(map(ints, window.orders)),
             ints(window.times),
             ints(window.serials),
             before,
             self.range_us,
+            base,
         )
 
     def waiting(self, ruster: JoinRuster) -> Waiting:
@@ -198,6 +207,12 @@ class JoinedKeys:
     def verified(self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]) -> JoinRuster:
         """The rows whose keys are equal and do not just share a hash: of the relations probed with
         each other and with those joined before."""
+        agreeing = self.agreeing(ruster, joined, probed)
+        return ruster if agreeing is None else kept(ruster, agreeing)
+
+    def agreeing(self, ruster: JoinRuster, joined: Set[str], probed: Sequence[str]) -> Bools | None:
+        """Which rows have equal keys and not just the same hashes; None where codes tell all."""
+        agreeing: Bools | None = None
         for each in self.join.classes:
             if self.exact[each.number]:
                 continue
@@ -205,8 +220,9 @@ class JoinedKeys:
             holder = self.holder(each, joined) or next(iter(fresh), None)
             for alias in fresh:
                 if alias != holder and holder is not None:
-                    ruster = kept(ruster, self.equal(ruster, each, holder, alias))
-        return ruster
+                    same = self.equal(ruster, each, holder, alias)
+                    agreeing = same if agreeing is None else agreeing & same
+        return agreeing
 
     def joined(self, ruster: Ruster) -> frozenset[str]:
         """The relations a ruster has joined, its source included."""
@@ -221,18 +237,18 @@ class JoinedKeys:
     def codes(self, ruster: JoinRuster, alias: str, each: KeyClass) -> Ints:
         """The equality codes of a joined relation's key."""
         position = self._key[alias, each.number]
-        if alias == self.source:
-            return ruster.of.keys[position][ruster.rows]
-        return self.stems[alias].key(position, ruster.matches[alias])
+        if alias in ruster.matches:
+            return self.stems[alias].key(position, ruster.matches[alias])
+        return ruster.of.keys[position][ruster.rows]
 
     def values(self, ruster: JoinRuster, alias: str, each: KeyClass) -> pa.Array:
         """The values of a joined relation's key."""
-        if alias == self.source:
-            found = ruster.of.values[each.number].take(pa.array(ruster.rows))
-        else:
+        if alias in ruster.matches:
             found = self.stems[alias].take(
                 self.join.value_column(each, alias), ruster.matches[alias]
             )
+        else:
+            found = ruster.of.values[each.number].take(pa.array(ruster.rows))
         return found if found.type == each.dtype else found.cast(each.dtype)
 
     def equal(self, ruster: JoinRuster, each: KeyClass, one: str, other: str) -> Bools:
@@ -247,9 +263,9 @@ class JoinedKeys:
 
     def orders(self, ruster: JoinRuster, alias: str, position: int) -> Ints:
         """The order codes of a joined relation's side of a comparison."""
-        if alias == self.source:
-            return ruster.of.orders[position][ruster.rows]
-        return self.stems[alias].order(position, ruster.matches[alias])
+        if alias in ruster.matches:
+            return self.stems[alias].order(position, ruster.matches[alias])
+        return ruster.of.orders[position][ruster.rows]
 
     def position_of_order(self, alias: str, each: JoinComparison) -> int:
         """Where a relation's side of a comparison stands among its order codes."""
@@ -283,7 +299,7 @@ class ProbeModule:
         waiting = keys.waiting(ruster)
         states = np.zeros(len(ruster), np.int64)
         arriving = keys.arriving(ruster.of)
-        for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
+        for found in program.run(keys.probed, [arriving], states, counts, MOST_ROWS, waiting):
             token = ruster.token.pop()
             out = keys.ruster(ruster.of, token, ruster.leaf, found, joined | {relation})
             yield keys.verified(out, known, (relation,))

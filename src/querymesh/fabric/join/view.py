@@ -21,9 +21,10 @@ from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.eddy_program import EddyProgram
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
 from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Stems
+from querymesh.fabric.join.route_plan import RoutePlan, Stretch
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
-from querymesh.index.probe.program import Counts, Program
+from querymesh.index.probe.program import Counts
 from querymesh.index.store.partition import Partition
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Filter, Meeting, Probe
@@ -37,32 +38,6 @@ class Admitted:
     window: JoinWindow
     leaves: Ints | None
     rusters: list[JoinRuster]
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """Probes that follow each other on a route, and what is left of the route behind them."""
-
-    probes: tuple[Probe, ...]
-    rest: Stack
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """The relations that are probed."""
-        return tuple(probe.relation for probe in self.probes)
-
-
-@dataclass(frozen=True)
-class _RoutePlan:
-    """The first stretches of some routes as one program: where each begins among its states, the
-    leaf and the operator of each state, and whether leaves part behind it."""
-
-    stretches: list[_Stretch]
-    program: Program
-    begins: Ints
-    leaf_of: Ints
-    indices: list[int]
-    apart: bool
 
 
 class ViewFabric(Fabric):
@@ -88,8 +63,9 @@ class ViewFabric(Fabric):
         self.unjoinable = 0
         self._calls = self._output_calls = UserCalls(join.query.functions, on_error)
         self.own = own_conditions(self.bound)
-        self._keys = keys = JoinedKeys(join, alias, stems)
-        self._plans: dict[tuple[Stack, ...], _RoutePlan] = {}
+        self.keys = keys = JoinedKeys(join, alias, stems)
+        self._plans: dict[tuple[Stack, ...], RoutePlan] = {}
+        self._planned: tuple[Sequence[RouteToken], RoutePlan | None] = (), None
         self.modules = tuple(self._module(op, keys, alone) for op in self.bound.operators)
         self._program: EddyProgram | None = None
         others = (op for op in self.bound.operators if op.index not in self.own)
@@ -210,7 +186,7 @@ class ViewFabric(Fabric):
         chunk where an Eddy decides and only probes are ahead, else ruster by ruster."""
         if (eddy := self._eddy(router)) is not None:
             if self._program is None or self._program.router is not eddy:
-                self._program = EddyProgram(self.bound, self._keys, eddy)
+                self._program = EddyProgram(self.bound, self.keys, eddy)
             yield from self._program.results(part.window, part.leaves, MOST_ROWS, self.metrics)
             return
         if part.leaves is None:
@@ -222,6 +198,11 @@ class ViewFabric(Fabric):
             else:
                 yield ruster
 
+    @property
+    def output_calls(self) -> UserCalls:
+        """What calls functions in SELECT."""
+        return self._output_calls
+
     def _eddy(self, router: Router) -> EddyRouter | None:
         """The router as an Eddy whose decisions a program can follow: nothing but probes stands
         behind the conditions on the stream alone."""
@@ -229,27 +210,36 @@ class ViewFabric(Fabric):
 
     def _all_routes(self, window: JoinWindow, leaves: Ints, router: Router) -> Iterator[JoinRuster]:
         """All tuples through the first stretch of probes on their routes, each on its own."""
-        plan = self._plan(tuple(token.stack for token in router.tokens))
+        plan = self._plan(router.tokens)
         program, start = plan.program, frozenset({self.alias})
         counts = program.no_counts()
-        arriving = self._keys.arriving(window)
+        arriving = self.keys.arriving(window)
         states = plan.begins[leaves]
-        for found in program.run(self._keys.probed, arriving, states, counts, MOST_ROWS):
+        for found in program.run(self.keys.probed, [arriving], states, counts, MOST_ROWS):
             reached = plan.leaf_of[found.states] if plan.apart else None
             for leaf in [0] if reached is None else np.unique(reached).tolist():
                 stretch = plan.stretches[leaf]
                 joined = start.union(stretch.relations)
                 token = RouteToken(stretch.rest)
-                whole = self._keys.ruster(window, token, leaf, found, joined)
+                whole = self.keys.ruster(window, token, leaf, found, joined)
                 if reached is not None:
                     whole = kept(whole, reached == leaf)
-                checked = self._keys.verified(whole, start, stretch.relations)
+                checked = self.keys.verified(whole, start, stretch.relations)
                 if len(checked):
                     yield checked
-        self._count(counts, router.version, plan.leaf_of.tolist(), plan.indices)
+        self.count(counts, router.version, plan)
 
-    def _plan(self, stacks: tuple[Stack, ...]) -> _RoutePlan:
+    def route_plan(self, router: Router) -> RoutePlan | None:
+        """How tuples begin on the routes of a router's leaves; None where it decides on the way."""
+        tokens = router.tokens
+        if self._planned[0] is not tokens:
+            certain = not router.decides and _are_certain(tokens)
+            self._planned = tokens, self._plan(tokens) if certain else None
+        return self._planned[1]
+
+    def _plan(self, tokens: Sequence[RouteToken]) -> RoutePlan:
         """How tuples of leaves with these routes begin, worked out once."""
+        stacks = tuple(token.stack for token in tokens)
         if stacks not in self._plans:
             after = [tuple(entry for entry in stack if entry not in self.own) for stack in stacks]
             stretches = [self._stretch(stack) for stack in after]
@@ -258,9 +248,9 @@ class ViewFabric(Fabric):
             ways = {frozenset(each.relations) for each in stretches}
             left = any(each.rest for each in stretches)
             apart = len(stretches) > 1 and (left or len(ways) > 1)
-            self._plans[stacks] = _RoutePlan(
+            self._plans[stacks] = RoutePlan(
                 stretches,
-                self._keys.program(
+                self.keys.program(
                     tuple(each.probes for each in stretches), frozenset({self.alias})
                 ),
                 np.cumsum([0, *sizes]),
@@ -280,14 +270,14 @@ class ViewFabric(Fabric):
         assert isinstance(ruster, JoinRuster)
         return self._through(ruster, stretch, version)
 
-    def _through(self, ruster: JoinRuster, stretch: _Stretch, version: int) -> Iterator[Ruster]:
-        keys = self._keys
+    def _through(self, ruster: JoinRuster, stretch: Stretch, version: int) -> Iterator[Ruster]:
+        keys = self.keys
         joined = keys.joined(ruster)
         program = keys.program((stretch.probes,), joined)
         counts = program.no_counts()
         states = np.zeros(len(ruster), np.int64)
         arriving, waiting = keys.arriving(ruster.of), keys.waiting(ruster)
-        for found in program.run(keys.probed, arriving, states, counts, MOST_ROWS, waiting):
+        for found in program.run(keys.probed, [arriving], states, counts, MOST_ROWS, waiting):
             by_now = joined.union(stretch.relations)
             out = keys.ruster(ruster.of, RouteToken(stretch.rest), ruster.leaf, found, by_now)
             checked = keys.verified(out, joined, stretch.relations)
@@ -296,19 +286,26 @@ class ViewFabric(Fabric):
         indices = [probe.index for probe in stretch.probes]
         self._count(counts, version, [ruster.leaf] * len(indices), indices)
 
+    def count(self, counts: Counts, version: int, plan: RoutePlan) -> None:
+        """Add what a program did to the visits of the leaf and operator of each state of a plan."""
+        self._count(counts, version, plan.leaf_of.tolist(), plan.indices)
+
     def _count(
         self, counts: Counts, version: int, leaf_of: Sequence[int], indices: Sequence[int]
     ) -> None:
-        """Add what a program did to the visits of the leaf and operator of each state."""
-        for state, (leaf, index) in enumerate(zip(leaf_of, indices, strict=True)):
-            if evaluated := int(counts.evaluated[state]):
+        numbers = zip(
+            counts.evaluated.tolist(), counts.passed.tolist(), counts.looked.tolist(),
+            counts.seconds.tolist(), leaf_of, indices, strict=True,
+        )  # fmt: skip
+        for evaluated, passed, looked, seconds, leaf, index in numbers:
+            if evaluated:
                 visits = self.metrics.visits[version, leaf, index]
                 visits.evaluations += evaluated
-                visits.passed += int(counts.passed[state])
-                visits.comparisons += int(counts.looked[state])
-                visits.seconds += float(counts.seconds[state])
+                visits.passed += passed
+                visits.comparisons += looked
+                visits.seconds += seconds
 
-    def _stretch(self, stack: Stack) -> _Stretch:
+    def _stretch(self, stack: Stack) -> Stretch:
         """The probes that a route begins with, as far as it is certain, and what follows; a meeting
         takes no visit."""
         probes: list[Probe] = []
@@ -317,8 +314,8 @@ class ViewFabric(Fabric):
             if isinstance(operator, Probe):
                 probes.append(operator)
             elif not isinstance(operator, Meeting):
-                return _Stretch(tuple(probes), stack[place:])
-        return _Stretch(tuple(probes), ())
+                return Stretch(tuple(probes), stack[place:])
+        return Stretch(tuple(probes), ())
 
     def everything(self, window: JoinWindow) -> JoinRuster:
         """All tuples of a window, on no route."""

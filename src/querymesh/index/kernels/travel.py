@@ -50,7 +50,10 @@ P_BASE, P_FIRST, P_LAST, P_TIMES, P_SERIALS, P_EVENTS, P_CODES = range(7)
 # Columns of `steps`: whom a step probes, by what, and within which window.
 S_RELATION, S_WINDOW, S_SIZE, S_PARTS, S_COUNT, S_ACCESS = range(6)
 S_ATTRS, S_ATTR_COUNT, S_COMPARED, S_COMPARED_COUNT, S_BEFORE = range(6, 11)
-S_WIDTH = 11
+# And whose tuples take it: their relation, the partition that they are as they arrive, which of all
+# that set out is the first of them, and their own window, -1 if it counts rows.
+S_OWN, S_SOURCE, S_FIRST, S_RANGE = range(11, 15)
+S_WIDTH = 15
 
 NO_WINDOW, RANGE_WINDOW, ROWS_WINDOW = 0, 1, 2
 
@@ -70,8 +73,9 @@ ABSENT, HASH, CELLS, SORTED, SCAN = 0, 1, 2, 3, 4
 # Columns of the table at A_CELLS: which attribute of the step has how many bits, and where.
 CELL_ATTR, CELL_BITS, CELL_SHIFT, CELL_TABLE, CELL_FINE, CELL_WIDTH = 0, 1, 2, 3, 4, 5
 
-# Columns of a waiting combination: the arrival, its state, the bounds of its times (see
-# `fabric/join/join_ruster.py`), then for each relation which partition and row is joined.
+# Columns of a waiting combination: the arrival by its number in its relation, its state, the bounds
+# of its times (see `fabric/join/join_ruster.py`), then for each relation which partition and row is
+# joined.
 F_ROW, F_STATE, F_NEWEST, F_UNTIL, F_IDS = 0, 1, 2, 3, 4
 
 # `control`: how far the program has come, as a whole and at each level.
@@ -175,7 +179,7 @@ def cell_of(code: int, bits: int, table: int, fine: int) -> Whole:
     *(INTS, INT, INT),
     *(INTS, INTS, INTS, INTS),
     *(INTS, INTS),
-    *(INTS, INTS, INT, INT),
+    *(INTS, INTS),
     *(INTS_OUT, INT, INT, INT, INT),
     *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
 )
@@ -191,8 +195,6 @@ def travel(
     state_next: Ints,
     states: Ints,
     given: Ints,
-    source: int,
-    own_range: int,
     frontier: Ints,
     width: int,
     capacity: int,
@@ -205,10 +207,10 @@ def travel(
 ) -> int:
     """Take arrivals through the probes of their states, and say why it came back.
 
-    `states` has the state in which each arrival begins, -1 for one that does not take part. The
-    arrivals themselves are the partition `source`; `own_range` is their window, -1 if it counts
-    rows. Where combinations set out that have joined something already, `given` has their columns,
-    one array after the other, and `states` are theirs; else it is empty.
+    `states` has the state in which each arrival begins, -1 for one that does not take part; those
+    of one relation follow each other, and a state is of one relation's tuples. Where combinations
+    set out that have joined something already, `given` has their columns, one array after the
+    other, and `states` are theirs; else it is empty.
 
     `frontier` has room for `capacity` combinations at each of the `levels`. Those that follow each
     other and ask for the same code are looked up once, up to `longest` of them: no more than there
@@ -242,8 +244,6 @@ def travel(
     askers = np.empty(capacity, np.int64)
     stamps = np.empty(capacity, np.int64)
     of_step = np.empty(len(steps) // S_WIDTH + 1, np.int64)
-    serials_of_source = parts[source * part_width + P_SERIALS]
-    times_of_source = parts[source * part_width + P_TIMES]
     while True:
         level = control[G_DEPTH]
         if level < 0:
@@ -259,8 +259,12 @@ def travel(
                         count += 1
                     elif states[row] >= 0:
                         at = count * width
-                        time = number_at(times_of_source, row)
-                        frontier[at + F_ROW] = row
+                        of = state_step[states[row]] * S_WIDTH
+                        source = steps[of + S_SOURCE]
+                        own_range = steps[of + S_RANGE]
+                        local = row - steps[of + S_FIRST]
+                        time = number_at(parts[source * part_width + P_TIMES], local)
+                        frontier[at + F_ROW] = local
                         frontier[at + F_STATE] = states[row]
                         frontier[at + F_NEWEST] = time
                         frontier[at + F_UNTIL] = (
@@ -268,7 +272,7 @@ def travel(
                         )
                         for relation in range(width - F_IDS):
                             frontier[at + F_IDS + relation] = -1
-                        frontier[at + F_IDS] = (source << 32) | row
+                        frontier[at + F_IDS + steps[of + S_OWN]] = (source << 32) | local
                         count += 1
                     row += 1
                 control[G_NEXT] = row
@@ -347,6 +351,7 @@ def travel(
                         parts[(joined >> 32) * part_width + theirs], joined & _LOW_HALF
                     )
             lowest, highest = FOREVER, -FOREVER
+            serials_of_source = parts[steps[of + S_SOURCE] * part_width + P_SERIALS]
             for n in range(size_of_group):
                 at = entries[n]
                 if window == RANGE_WINDOW:

@@ -22,11 +22,11 @@ def probe(stem: Stem, request: Request, most: int) -> Iterator[Matches]:
     everything = np.full(rows, t.FOREVER)
     before = everything if request.before is None else request.before
     orders = [comparison.values for comparison in request.comparisons]
-    arriving = Arriving(request.codes, orders, nothing, before, {}, None)
+    arriving = Arriving(0, request.codes, orders, nothing, before, {}, None)
     # A window of no length makes the bounds of a combination's times those of its request.
     waiting = Waiting(numbers, request.low, request.high, {})
     counts = program.no_counts()
-    for found in program.run([stem], arriving, nothing, counts, most, waiting):
+    for found in program.run([Stem(), stem], [arriving], nothing, counts, most, waiting):
         yield Matches(found.rows, found.joined[1])
 
 
@@ -36,5 +36,5 @@ def _program(stem: Stem, request: Request) -> Program:
     orders = [len(asked.compared), *(len(p.orders) for p in stem.partitions[:1])]
     held = tuple((0, j) for j in range(len(asked.pattern)))
     compared = tuple((0, j) for j in range(len(asked.compared)))
-    step = Step(1, asked, held, compared, t.RANGE_WINDOW, 0)
+    step = Step(0, 1, asked, held, compared, t.RANGE_WINDOW, 0)
     return Program(2, (step,), (0,), (-1,), 1, max(keys), max(orders))

@@ -1,14 +1,18 @@
-"""A program: which states tuples of one relation probe, in which order, and by what.
+"""A program: which states tuples probe, in which order, and by what.
 
-It is an automaton (`index/kernels/travel.py`). Relation 0 is where tuples come from; the others
-have a STeM each. A step is a probe of one of them, given what is joined; which tuple takes which
-steps is told by the state it begins in::
+It is an automaton (`index/kernels/travel.py`). Relations are numbered, and have a STeM each. A step
+is a probe of one of them, for tuples that arrived on another, given what is joined by now; which
+tuple takes which steps is told by the state it begins in::
 
-    Step(2, Asked((0,)), held=((1, 3),))     attribute 0 of relation 2 = attribute 3 of relation 1
+    Step(0, 2, Asked((0,)), held=((1, 3),))     tuples of relation 0 probe relation 2: its attribute
+                                                0 is the attribute 3 of relation 1, joined before
+
+Tuples of several relations can set out at once: what a run costs beside its probes, it costs once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,12 +41,17 @@ _LEAST_ROOM = (1 << 12) + 8
 of two apart would all want the same few lines of the processor's cache."""
 
 
+_CHANGING = (t.S_PARTS, t.S_COUNT, t.S_ACCESS, t.S_SOURCE, t.S_FIRST, t.S_RANGE)
+"""The columns of `steps` that are told anew for each run."""
+
+
 @dataclass(frozen=True)
 class Step:
-    """A probe of a relation. `held` are relation and position of the code that each attribute of
-    `asked.pattern` must have, `compared` those of each comparison. `window` is one of the kinds of
-    `travel`, of this `size`."""
+    """A probe of a relation by tuples of `source`. `held` are relation and position of the code
+    that each attribute of `asked.pattern` must have, `compared` those of each comparison. `window`
+    is one of the kinds of `travel`, of this `size`."""
 
+    source: int
     relation: int
     asked: Asked
     held: tuple[tuple[int, int], ...] = ()
@@ -52,16 +61,18 @@ class Step:
 
 
 class Arriving(NamedTuple):
-    """Tuples that set out: their codes, times and serials, and, by relation whose window counts
-    rows, how many of its tuples came before each. `range_us` is their own window, None if it
-    counts rows."""
+    """Tuples of a relation that set out: their codes, times and serials, and, by relation whose
+    window counts rows, how many of its tuples came before each. `range_us` is their own window,
+    None if it counts rows; `base` the row id that the first has in results."""
 
+    relation: int
     keys: Sequence[Ints]
     orders: Sequence[Ints]
     times: Ints
     serials: Ints
     before: Mapping[int, Ints]
     range_us: int | None
+    base: int = 0
 
 
 class Waiting(NamedTuple):
@@ -75,8 +86,8 @@ class Waiting(NamedTuple):
 
 
 class Combinations(NamedTuple):
-    """What comes out: the arriving tuple, the last state, the bounds of its times, and a row id of
-    each relation, -1 where none is joined. `joined[0]` are rows of the arriving."""
+    """What comes out: the arriving tuple by its number among those of its relation, the last state,
+    the bounds of its times, and a row id of each relation, -1 where none is joined."""
 
     rows: Ints
     states: Ints
@@ -108,6 +119,13 @@ class Counts:
     passed: Ints
     looked: Ints
     seconds: Floats
+
+    def of(self, first: int, last: int) -> Counts:
+        """Those of the states from `first` to before `last`."""
+        part = slice(first, last)
+        return Counts(
+            self.evaluated[part], self.passed[part], self.looked[part], self.seconds[part]
+        )
 
 
 @dataclass
@@ -157,6 +175,17 @@ class Program:
         return Automaton(state_step, state_next, self.levels)
 
     @cached_property
+    def requests(self) -> list[tuple[int, Asked]]:
+        """What states are asked for, each once: the relation, and by what its rows are found."""
+        return list(dict.fromkeys((step.relation, step.asked) for step in self.steps))
+
+    @cached_property
+    def request_of(self) -> list[int]:
+        """The number of each step's request."""
+        numbers = {request: number for number, request in enumerate(self.requests)}
+        return [numbers[step.relation, step.asked] for step in self.steps]
+
+    @cached_property
     def _tables(self) -> tuple[Ints, Ints, Ints]:
         """Steps, attributes and comparisons, as far as they never change."""
         steps = np.zeros((len(self.steps), t.S_WIDTH), np.int64)
@@ -166,6 +195,7 @@ class Program:
             row[t.S_RELATION], row[t.S_WINDOW], row[t.S_SIZE] = (
                 step.relation, step.window, step.size,
             )  # fmt: skip
+            row[t.S_OWN] = step.source
             row[t.S_ATTRS], row[t.S_ATTR_COUNT] = len(attrs), len(step.held)
             row[t.S_COMPARED], row[t.S_COMPARED_COUNT] = len(compared), len(step.compared)
             attrs += [(own, *held) for own, held in zip(step.asked.pattern, step.held, strict=True)]
@@ -182,16 +212,17 @@ class Program:
     def run(
         self,
         stems: Sequence[Stem],
-        arriving: Arriving,
+        arriving: Sequence[Arriving],
         states: Ints,
         counts: Counts,
         most: int,
         waiting: Waiting | None = None,
         automaton: Automaton | None = None,
     ) -> Iterator[Combinations]:
-        """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
-        the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
-        on. The states are those of the program, unless others are given."""
+        """Take arrivals, or what is `waiting` of one relation, from the states they begin in to the
+        end, and add to the counts; results come in pieces of at most `most`. `stems` are of all
+        relations, and `states` of all that arrive, one relation after the other. They are states
+        of the program, unless an automaton is given."""
         started = thread_time()
         state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
@@ -216,8 +247,7 @@ class Program:
                 out = memory.out[: room * self.width]
                 why = t.travel(
                     run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
-                    run.access, state_step, state_next, states, given, run.source,
-                    -1 if arriving.range_us is None else arriving.range_us,
+                    run.access, state_step, state_next, states, given,
                     memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
                 )  # fmt: skip
@@ -265,7 +295,7 @@ class Program:
             steps[step][1] += looked
         for probe, (evaluated, looked) in zip(self.steps, steps, strict=True):
             if evaluated:
-                run.stems[probe.relation - 1].count_requests(probe.asked, evaluated, looked)
+                run.stems[probe.relation].count_requests(probe.asked, evaluated, looked)
         second = seconds / max(sum(spent), 1)
         for state, step, (evaluated, _, looked) in states:
             share = (evaluated + looked) / sum(steps[step])
@@ -279,35 +309,49 @@ class Program:
 class _Run:
     """The tables of one run: where the partitions of all states and the arrivals lie."""
 
-    def __init__(self, program: Program, stems: Sequence[Stem], arriving: Arriving) -> None:
+    def __init__(
+        self, program: Program, stems: Sequence[Stem], arriving: Sequence[Arriving]
+    ) -> None:
         self.program = program
         self.stems = stems
+        width = program.part_width
         tables = [
             stem.described(program.keys, program.orders, program.event_times.get(relation))
-            for relation, stem in enumerate(stems, 1)
+            for relation, stem in enumerate(stems)
         ]
-        own = [0] * program.part_width
-        own[t.P_TIMES], own[t.P_SERIALS] = address(arriving.times), address(arriving.serials)
-        for j, codes in enumerate(arriving.keys):
-            own[t.P_CODES + j] = address(codes)
-        for j, codes in enumerate(arriving.orders):
-            own[t.P_CODES + program.keys + j] = address(codes)
-        self.parts: Ints = np.concatenate([*tables, np.array(own, np.int64)])
-        sizes = [len(table) // program.part_width for table in tables]
+        sizes = [len(table) // width for table in tables]
         self._firsts = [0, *accumulate(sizes)]
-        self.source = self._firsts[-1]
-        access = [stems[step.relation - 1].access(step.asked) for step in program.steps]
+        self._sources: dict[int, int] = {}
+        own: list[int] = []
+        begins: dict[int, tuple[int, int, int]] = {}
+        first = 0
+        for number, each in enumerate(arriving, self._firsts[-1]):
+            own += _described(program, each)
+            range_us = -1 if each.range_us is None else each.range_us
+            begins[each.relation] = number, first, range_us
+            self._sources[each.relation] = number
+            first += len(each.times)
+        self.parts: Ints = np.concatenate([*tables, np.array(own, np.int64)])
+        # Steps that ask a state for the same go by the same access.
+        access = [stems[relation].access(asked) for relation, asked in program.requests]
         self.access: Ints = np.concatenate([*access, NO_INTS])
-        self.begins = [0, *accumulate(len(table) // t.A_WIDTH for table in access)][:-1]
+        self.begins = [0, *accumulate(sizes[relation] for relation, _ in program.requests)][:-1]
         self.steps = program._tables[0].copy()
-        probed = [step.relation - 1 for step in program.steps]
-        self.steps[:, t.S_PARTS] = [self._firsts[relation] for relation in probed]
-        self.steps[:, t.S_COUNT] = [sizes[relation] for relation in probed]
-        self.steps[:, t.S_ACCESS] = self.begins
-        if arriving.before:
+        changing = [
+            (
+                self._firsts[step.relation],
+                sizes[step.relation],
+                self.begins[number],
+                *begins.get(step.source, (0, 0, -1)),
+            )
+            for step, number in zip(program.steps, program.request_of, strict=True)
+        ]
+        self.steps[:, _CHANGING] = changing
+        before = {each.relation: each.before for each in arriving if each.before}
+        if before:
             for row, step in zip(self.steps, program.steps, strict=True):
-                if step.window == t.ROWS_WINDOW:
-                    row[t.S_BEFORE] = address(arriving.before[step.relation])
+                if step.window == t.ROWS_WINDOW and step.source in before:
+                    row[t.S_BEFORE] = address(before[step.source][step.relation])
 
     def given(self, waiting: Waiting) -> Ints:
         """The columns of combinations that set out, one after the other."""
@@ -315,22 +359,35 @@ class _Run:
         columns = np.full((self.program.width, size), -1, np.int64)
         columns[t.F_ROW] = waiting.rows
         columns[t.F_NEWEST], columns[t.F_UNTIL] = waiting.newest, waiting.until
-        columns[t.F_IDS] = waiting.rows | (self.source << 32)
+        for relation, number in self._sources.items():
+            columns[t.F_IDS + relation] = waiting.rows | (number << 32)
         for relation, rows in waiting.joined.items():
-            partition, local = self.stems[relation - 1].located(rows)
-            columns[t.F_IDS + relation] = (partition + self._firsts[relation - 1] << 32) | local
+            partition, local = self.stems[relation].located(rows)
+            columns[t.F_IDS + relation] = (partition + self._firsts[relation] << 32) | local
         return columns.ravel()
 
     def make_access(self, number: int) -> None:
         """Make the way to matches that the program came to and did not find."""
-        at = int(np.searchsorted(self.begins, number, "right")) - 1
-        # Of steps without partitions several begin at one number: the last of them has some.
-        step = self.program.steps[at]
-        stem = self.stems[step.relation - 1]
+        at = bisect_right(self.begins, number) - 1
+        # Of states without partitions several begin at one number: the last of them has some.
+        relation, asked = self.program.requests[at]
+        stem = self.stems[relation]
         there = number - self.begins[at]
-        row = access_row(stem.partitions[there], step.asked).row
-        for table, place in ((stem.access(step.asked), there), (self.access, number)):
+        row = access_row(stem.partitions[there], asked).row
+        for table, place in ((stem.access(asked), there), (self.access, number)):
             table[place * t.A_WIDTH : (place + 1) * t.A_WIDTH] = row
+
+
+def _described(program: Program, arriving: Arriving) -> list[int]:
+    """Arrivals as a row of `parts`."""
+    row = [0] * program.part_width
+    row[t.P_BASE] = arriving.base
+    row[t.P_TIMES], row[t.P_SERIALS] = address(arriving.times), address(arriving.serials)
+    for j, codes in enumerate(arriving.keys):
+        row[t.P_CODES + j] = address(codes)
+    for j, codes in enumerate(arriving.orders):
+        row[t.P_CODES + program.keys + j] = address(codes)
+    return row
 
 
 def _at_least(array: Ints, size: int) -> Ints:

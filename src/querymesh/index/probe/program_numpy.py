@@ -37,16 +37,28 @@ class _Asking:
 
 
 def run_plainly(
-    program: Program, stems: Sequence[Stem], arriving: Arriving, states: Ints, counts: Counts
+    program: Program,
+    stems: Sequence[Stem],
+    arriving: Sequence[Arriving],
+    states: Ints,
+    counts: Counts,
 ) -> Iterator[Row]:
     """The combinations that a program gives, one after the other, depth first."""
-    for row, state in enumerate(states.tolist()):
-        if state < 0:
-            continue
-        time = int(arriving.times[row])
-        until = t.FOREVER if arriving.range_us is None else min(time + arriving.range_us, t.FOREVER)
-        joined = [row, *[-1] * (program.relations - 1)]
-        yield from _followed(program, stems, arriving, (row, state, time, until, *joined), counts)
+    first = 0
+    for each in arriving:
+        rows = len(each.times)
+        for row, state in enumerate(states[first : first + rows].tolist()):
+            if state < 0:
+                continue
+            time = int(each.times[row])
+            until = t.FOREVER if each.range_us is None else min(time + each.range_us, t.FOREVER)
+            joined = [-1] * program.relations
+            joined[each.relation] = row
+            found = _followed(program, stems, each, (row, state, time, until, *joined), counts)
+            for at in found:
+                own = 4 + each.relation
+                yield (*at[:own], at[own] + each.base, *at[own + 1 :])
+        first += rows
 
 
 def _followed(
@@ -54,7 +66,7 @@ def _followed(
 ) -> Iterator[Row]:
     row, state, newest, until, *joined = at
     step = program.steps[program.state_step[state]]
-    stem = stems[step.relation - 1]
+    stem = stems[step.relation]
     asking = _asking(step, stems, arriving, at)
     counts.evaluated[state] += 1
     base = 0
@@ -87,9 +99,9 @@ def _asking(step: Step, stems: Sequence[Stem], arriving: Arriving, at: Row) -> _
     row, _, newest, until, *joined = at
 
     def held(relation: int, position: int, orders: bool) -> int:
-        if relation == 0:
-            return int((arriving.orders if orders else arriving.keys)[position][joined[0]])
-        stem, rows = stems[relation - 1], np.array([joined[relation]])
+        if relation == arriving.relation:
+            return int((arriving.orders if orders else arriving.keys)[position][row])
+        stem, rows = stems[relation], np.array([joined[relation]])
         return int((stem.order if orders else stem.key)(position, rows)[0])
 
     low, high = -t.FOREVER, t.FOREVER

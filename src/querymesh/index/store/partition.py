@@ -15,6 +15,7 @@ of a bit-address index need no other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -173,9 +174,12 @@ class Partition:
         """The same rows, which all came earlier than any row that will probe them."""
         if self.serials is None:
             return self
-        settled = self._with(None, Indexed(self._indices, self.cells, self.patterns))
-        settled._order_indices.update(self._order_indices)
-        settled.access = self.access
+        settled = copy(self)
+        settled.serials = None
+        settled._described = {
+            layout: AccessRow(_without_serials(known.row), known.keeps)
+            for layout, known in self._described.items()
+        }
         return settled
 
     def in_order_of(self, pattern: Pattern) -> Partition:
@@ -308,6 +312,13 @@ def concat(partitions: Sequence[Partition]) -> Partition:
         serials,
         bounds=(min(p.first for p in partitions), max(p.last for p in partitions)),
     )
+
+
+def _without_serials(row: Ints) -> Ints:
+    """A described partition as it is once its rows are settled."""
+    settled = row.copy()
+    settled[t.P_SERIALS] = 0
+    return settled
 
 
 def _serials(partition: Partition) -> Ints:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.index.kernels import travel as t
+from querymesh.index.store.columns import NO_INTS
 from querymesh.index.store.gather import Gather
 from querymesh.index.store.index_plan import HashPlan, IndexPlan
 from querymesh.index.store.merging import to_merge
@@ -34,6 +35,9 @@ _MOST_MERGED_BYTES = 1 << 30
 
 
 _ABSENT = np.zeros(t.A_WIDTH, np.int64)
+
+_Layout = tuple[int, int, str | None]
+"""How a partition is described: room for so many key and order codes, and a column of times."""
 
 
 class Merged(NamedTuple):
@@ -65,7 +69,7 @@ class Stem:
         self.partitions = partitions
         self._bases: Ints = np.cumsum([0, *map(len, partitions)], dtype=np.int64)
         self._gathered: tuple[Ints, Gather] | None = None
-        self._described: dict[tuple[int, int, str | None], Ints] = {}
+        self._described: dict[_Layout, Ints] = {}
         self._access: dict[Asked, Ints] = {}
 
     @property
@@ -84,9 +88,19 @@ class Stem:
         return sum(partition.index_bytes for partition in self.partitions)
 
     def insert(self, partition: Partition) -> None:
-        """Add the newest partition, as it is."""
+        """Add the newest partition, as it is; the tables of the others stand."""
         self._schema = partition.rows.schema
-        self._hold((*self.partitions, partition))
+        described = {
+            layout: np.concatenate([table, _with_base(partition, layout, self.rows)])
+            for layout, table in self._described.items()
+        }
+        access = {
+            asked: np.concatenate([table, _access_of(partition, asked)])
+            for asked, table in self._access.items()
+        }
+        self.partitions = (*self.partitions, partition)
+        self._bases = np.append(self._bases, self.rows + len(partition))
+        self._gathered, self._described, self._access = None, described, access
 
     def laid_out(self, partition: Partition) -> Partition:
         """A partition, indexed as planned."""
@@ -109,12 +123,19 @@ class Stem:
 
     def settle(self) -> None:
         """End a step: all rows came earlier than those of the next."""
-        self._hold(tuple(partition.settled() for partition in self.partitions))
+        if all(partition.serials is None for partition in self.partitions):
+            return
+        self.partitions = tuple(partition.settled() for partition in self.partitions)
+        for (keys, orders, _), table in self._described.items():
+            table[t.P_SERIALS :: t.P_CODES + keys + orders] = 0
 
     def evict(self, before: int) -> int:
         """Drop partitions that have only rows of earlier times, and tell how many rows went."""
+        left = tuple(p for p in self.partitions if p.last >= before)
+        if len(left) == len(self.partitions):
+            return 0
         had = self.rows
-        self._hold(tuple(p for p in self.partitions if p.last >= before))
+        self._hold(left)
         return had - self.rows
 
     def compact(self, span: int | None, oldest: int | None = None) -> list[Merged]:
@@ -154,8 +175,8 @@ class Stem:
         relations have up to so many key and order codes."""
         layout = keys, orders, event_time
         if layout not in self._described:
-            rows = [p.described(keys, orders, event_time) for p in self.partitions]
-            table = np.concatenate(rows) if rows else np.empty(0, np.int64)
+            rows = [p.described(*layout) for p in self.partitions]
+            table = np.concatenate([*rows, NO_INTS])
             table[t.P_BASE :: t.P_CODES + keys + orders] = self._bases[:-1]
             self._described[layout] = table
         return self._described[layout]
@@ -164,8 +185,8 @@ class Stem:
         """The ways to matches in all partitions, as rows of `access`; those that nobody came to yet
         are `ABSENT`, to be filled in by who comes."""
         if asked not in self._access:
-            rows = [p.access[asked].row if asked in p.access else _ABSENT for p in self.partitions]
-            self._access[asked] = np.concatenate(rows) if rows else np.empty(0, np.int64)
+            rows = [_access_of(partition, asked) for partition in self.partitions]
+            self._access[asked] = np.concatenate([*rows, NO_INTS])
         return self._access[asked]
 
     def count_requests(self, asked: Asked, probes: int, looked: int) -> None:
@@ -203,3 +224,15 @@ class Stem:
     def times(self, rows: Ints) -> Ints:
         """Times of these row ids."""
         return self.gather(rows).ints([p.times for p in self.partitions])
+
+
+def _with_base(partition: Partition, layout: _Layout, base: int) -> Ints:
+    """The row of a partition whose first row has this id."""
+    row = partition.described(*layout).copy()
+    row[t.P_BASE] = base
+    return row
+
+
+def _access_of(partition: Partition, asked: Asked) -> Ints:
+    """The way to a request's matches as far as someone came to it."""
+    return partition.access[asked].row if asked in partition.access else _ABSENT
