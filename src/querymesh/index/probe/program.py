@@ -281,25 +281,23 @@ class Program:
     ) -> None:
         """Add what was done: seconds by the share of cycles of each step, and within a step by what
         its states probed and looked at. `work` are the cycles by step, and all seconds."""
-        spent, seconds = work[0].tolist(), work[1]
-        rows = counted.reshape(-1, t.N_WIDTH)
-        visited = np.flatnonzero(rows[:, t.N_EVALUATED])
-        counted_by_state = rows[visited].tolist()
-        states = [*zip(visited.tolist(), step_of[visited].tolist(), counted_by_state, strict=True)]
-        steps = [[0, 0] for _ in self.steps]
-        for state, step, (evaluated, passed, looked) in states:
-            counts.evaluated[state] += evaluated
-            counts.passed[state] += passed
-            counts.looked[state] += looked
-            steps[step][0] += evaluated
-            steps[step][1] += looked
-        for probe, (evaluated, looked) in zip(self.steps, steps, strict=True):
-            if evaluated:
-                run.stems[probe.relation].count_requests(probe.asked, evaluated, looked)
-        second = seconds / max(sum(spent), 1)
-        for state, step, (evaluated, _, looked) in states:
-            share = (evaluated + looked) / sum(steps[step])
-            counts.seconds[state] += second * spent[step] * share
+        spent, seconds = work
+        evaluated, passed, looked = counted.reshape(-1, t.N_WIDTH).T
+        counts.evaluated += evaluated
+        counts.passed += passed
+        counts.looked += looked
+        request_of = np.array(self.request_of, np.int64)[step_of]
+        requests = [
+            np.bincount(request_of, each, len(self.requests)).tolist()
+            for each in (evaluated, looked)
+        ]
+        for (relation, asked), probes, rows in zip(self.requests, *requests, strict=True):
+            if probes:
+                run.stems[relation].count_requests(asked, int(probes), int(rows))
+        done = evaluated + looked
+        of_step = np.bincount(step_of, done, len(self.steps))
+        cycles = spent * (seconds / max(int(spent.sum()), 1)) / np.maximum(of_step, 1)
+        counts.seconds += cycles[step_of] * done
 
     def no_counts(self) -> Counts:
         """Counts to add to."""

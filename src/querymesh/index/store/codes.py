@@ -28,6 +28,7 @@ from querymesh.query.functions.decimals import unscaled
 EXACT_DIGITS = 18
 """Decimals of at most this precision fit into 64 bits."""
 
+_INT64 = np.dtype(np.int64)
 _TOP_BIT = np.int64(-(2**63))
 _ALL_BUT_TOP = np.int64(2**63 - 1)
 
@@ -41,6 +42,10 @@ class Codes(NamedTuple):
 
 def ints(numbers: npt.ArrayLike) -> Ints:
     """As the kernels want them: 64 bits, contiguous, aligned; copied only if they are not."""
+    if type(numbers) is np.ndarray and numbers.dtype is _INT64:
+        flags = numbers.flags
+        if flags.c_contiguous and flags.aligned:
+            return numbers
     return np.require(numbers, np.int64, ("C", "A"))
 
 

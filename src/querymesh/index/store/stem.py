@@ -123,9 +123,13 @@ class Stem:
 
     def settle(self) -> None:
         """End a step: all rows came earlier than those of the next."""
-        if all(partition.serials is None for partition in self.partitions):
+        unsettled = [n for n, part in enumerate(self.partitions) if part.serials is not None]
+        if not unsettled:
             return
-        self.partitions = tuple(partition.settled() for partition in self.partitions)
+        partitions = [*self.partitions]
+        for number in unsettled:
+            partitions[number] = partitions[number].settled()
+        self.partitions = tuple(partitions)
         for (keys, orders, _), table in self._described.items():
             table[t.P_SERIALS :: t.P_CODES + keys + orders] = 0
 
