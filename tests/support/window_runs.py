@@ -32,7 +32,7 @@ from querymesh.fabric.join.view import own_conditions
 from querymesh.fabric.routers.make_eddy import EDDIES, EDDY, make_eddy
 from querymesh.index.store.codes import equality_codes
 from querymesh.index.store.configuration import Configuration
-from querymesh.index.store.index_plan import BitPlan
+from querymesh.index.store.index_plan import BitPlan, HashPlan
 from querymesh.index.tune.assessment import ASSESSMENTS
 from querymesh.index.tune.indexing import INDEXES, Indexing
 from querymesh.index.tune.migration import MIGRATIONS
@@ -46,6 +46,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.runtime.join_step import JoinSteps
+from querymesh.runtime.task.index_order import in_index_order
 from window_cases import Arrival, WindowCase, as_multiset, results_of
 
 TESTS = [
@@ -158,7 +159,11 @@ def results(case: WindowCase, run: Run) -> Counter:
                 }
                 changed_indices(choosing, steps.indices)
                 steps.routers = routers
-                for batch in steps.step(steps.arrivals(batches, places)):
+                arrivals = steps.arrivals(batches, places)
+                if choosing.random() < 0.5:
+                    plans = steps.indices.plans
+                    arrivals = in_index_order(join, arrivals, plans, routers, least_rows=1)
+                for batch in steps.step(arrivals):
                     assert batch.schema.equals(join.output_schema)
                     found.update(as_multiset(batch))
             for r in case.streams:
@@ -193,12 +198,16 @@ def random_indices(rng: random.Random, fabric: JoinFabric) -> Indices:
 
 
 def changed_indices(rng: random.Random, indices: Indices) -> None:
-    """Now and then any other plan, also such as no tuner would choose."""
+    """Now and then any other plan, also such as no tuner would choose; rows that are hashed lie in
+    any order."""
     for alias, (keys, orders) in attributes_of(indices.fabric.join).items():
         if rng.random() < 0.2:
             bits = tuple(rng.choice([0, 0, 1, 3]) for _ in range(keys + orders))
             sequence = tuple(rng.sample(range(keys + orders), keys + orders))
             indices.plans[alias] = BitPlan(Configuration(bits, keys, sequence))
+        elif keys and rng.random() < 0.3:
+            layout = tuple(sorted(rng.sample(range(keys), rng.randint(1, keys))))
+            indices.plans[alias] = HashPlan(None, layout)
 
 
 def _tidied(steps: JoinSteps, rng: random.Random, horizon_us: int) -> None:

@@ -59,7 +59,9 @@ def bench(
     case: Annotated[list[str] | None, typer.Option(help="only this case; repeatable")] = None,
     contestant: Annotated[
         list[str] | None,
-        typer.Option(help="of join, only this one; repeatable: mesh, single, spark, flink chain"),
+        typer.Option(
+            help="of join, only this one; repeatable: mesh, single, spark, floor, flink chain"
+        ),
     ] = None,
     growth: Annotated[
         bool, typer.Option("--growth", help="of join, how it grows with windows and streams")
@@ -70,6 +72,10 @@ def bench(
     real: Annotated[bool, typer.Option("--real", help="of join, on real data")] = False,
     core: Annotated[
         bool, typer.Option("--core", help="of join, without Spark: time a tuple, step by step")
+    ] = False,
+    floor: Annotated[
+        bool,
+        typer.Option("--floor", help="of join, what it costs above Spark's own part of the job"),
     ] = False,
     before: Annotated[
         Path | None,
@@ -85,10 +91,12 @@ def bench(
         raise typer.BadParameter(
             f"there is no benchmark {what!r}: choose where, join, policies, goals, guest or all"
         )
-    forms = {"growth": growth, "indices": indices, "real": real, "core": core}
+    forms = {"growth": growth, "indices": indices, "real": real, "core": core, "floor": floor}
     chosen = [name for name, asked in forms.items() if asked]
     if chosen and what != "join":
-        raise typer.BadParameter("--growth, --indices, --real and --core are of bench join")
+        raise typer.BadParameter(
+            "--growth, --indices, --real, --core and --floor are of bench join"
+        )
     if before is not None and not core:
         raise typer.BadParameter("--before is of bench join --core")
     if group and what not in ("guest", "all"):
@@ -137,6 +145,13 @@ def _core(options: Options) -> Rows:
     return _shown(rows, core_bench.print_rows)
 
 
+def _floor(options: Options) -> Rows:
+    from querymesh_lab.bench.joins import floor_bench
+
+    rows = floor_bench.run_floor(options.quick, options.cases, _print_line)
+    return _shown(rows, floor_bench.print_rows)
+
+
 def _join(options: Options) -> Rows:
     from querymesh_lab.bench.joins import join_bench
 
@@ -178,6 +193,7 @@ RUNS: dict[str, Callable[[Options], Rows]] = {
     "indices": _indices,
     "real": _real,
     "core": _core,
+    "floor": _floor,
     "join": _join,
     "policies": _policies,
     "goals": _goals,

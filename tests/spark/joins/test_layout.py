@@ -14,7 +14,7 @@ from querymesh.errors import SchemaError, UnsupportedError
 from querymesh.fabric.join.arrivals import in_order
 from querymesh.mesh.hypercube import Dimension, Hypercube, join_dimensions, rows_of
 from querymesh.optimize.shards.shares import choose_shares
-from querymesh.runtime.task.slots import SHARD, STREAM
+from querymesh.runtime.task.slots import STREAM_BITS, TAG, shard_numbers, stream_numbers
 from querymesh.spark.joins.layout import StreamInput, shard_layout
 
 SHAPES = {
@@ -73,8 +73,8 @@ def by_shard(laid, slots):
     """For each shard, the rows of each stream that are in it, as dicts."""
     batch = collected(laid)
     found = defaultdict(dict)
-    for shard in np.unique(np.asarray(batch.column(SHARD))):
-        here = batch.filter(np.asarray(batch.column(SHARD)) == shard)
+    for shard in np.unique(shard_numbers(batch)):
+        here = batch.filter(pa.array(shard_numbers(batch) == shard))
         for number, rows in slots.unpack(here).items():
             found[int(shard)][slots.aliases[number]] = rows.to_pylist()
     return found
@@ -122,8 +122,8 @@ def test_a_partition_holds_the_shard_of_its_number(spark):
     laid, _ = shard_layout(inputs_for(spark, tables, classes), cube_for(classes, 6))
     assert laid.rdd.getNumPartitions() == 6
     batch = collected(laid)
-    assert batch.column("partition").equals(batch.column(SHARD))
-    assert set(batch.column(SHARD).to_pylist()) == set(range(6))
+    assert batch.column("partition").to_pylist() == shard_numbers(batch).tolist()
+    assert set(shard_numbers(batch).tolist()) == set(range(6))
 
 
 def test_a_private_dimension_spreads_the_rows_of_its_stream(spark):
@@ -222,8 +222,8 @@ def test_columns_of_one_type_share_slots(spark):
     laid, slots = shard_layout(
         [StreamInput("a", a, a.columns), StreamInput("b", b, b.columns)], cube
     )
-    kinds = Counter(name.rsplit("_", 1)[0] for name in laid.columns[2:])
-    assert laid.columns[:2] == [STREAM, SHARD]
+    kinds = Counter(name.rsplit("_", 1)[0] for name in laid.columns[1:])
+    assert laid.columns[0] == TAG
     assert kinds == {"bigint": 3, "string": 1, "timestamp": 1, "double": 1}
     assert slots.slots[1] == ("string_0", "bigint_0", "bigint_1", "bigint_2", "double_0")
 
@@ -278,7 +278,7 @@ def test_maps_and_variants_are_spread_as_text(spark):
     cube = Hypercube((rows_of("a"),), (4,), 4)
     for columns in (["m"], ["d"], ["v"]):
         laid, _ = shard_layout([StreamInput("a", data, columns)], cube)
-        counts = Counter(row[SHARD] for row in laid.select(SHARD).collect())
+        counts = Counter(shard_numbers(collected(laid.select(TAG))).tolist())
         assert len(counts) == 4
         assert max(counts.values()) < 90
 
@@ -343,7 +343,7 @@ def arrival_order(slots, rows, times):
     places = {alias: np.asarray(batch.column("place")) for alias, batch in streams.items()}
     found = in_order(streams, {a: times[a] for a in streams if a in times}, places=places)
     ranks = {alias: iter(arrivals.serials.tolist()) for alias, arrivals in found.items()}
-    return [next(ranks[slots.aliases[number]]) for number in rows.column(STREAM).to_pylist()]
+    return [next(ranks[slots.aliases[number]]) for number in stream_numbers(rows).tolist()]
 
 
 def test_streams_are_laid_out_while_they_run(spark, tmp_path):
@@ -374,7 +374,7 @@ def test_streams_are_laid_out_while_they_run(spark, tmp_path):
     )
     assert running.awaitTermination(120)
     out = spark.table("laid_out")
-    assert out.where(f"partition <> {SHARD}").count() == 0
+    assert out.where(f"partition <> shiftright({TAG}, {STREAM_BITS})").count() == 0
     for number, rows in slots.unpack(collected(out.drop("partition"))).items():
         stream = slots.aliases[number]
         once = Counter(map(repr, rows.to_pylist()))

@@ -1,5 +1,8 @@
+import gc
 import traceback
+import weakref
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -7,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import querymesh as qm
 from querymesh.errors import PredicateError
+from querymesh.spark.workers import loaded
 from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 
 
@@ -72,3 +76,39 @@ def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     assert text.count("in unlucky") == 1
     assert text.count("Traceback") == 1
     assert "fabric" not in text.replace('engine="fabric"', "")
+
+
+def test_what_a_worker_has_loaded_is_put_aside_at_few_moments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loaded, "_tasks", 0)
+    counts: list[int] = []
+    loads: list[list[int]] = []
+    try:
+        for task in range(5):
+            loads += [[task] for _ in range(100)]
+            list(at_the_edge(iter([1])))
+            counts.append(gc.get_freeze_count())
+    finally:
+        gc.unfreeze()
+    assert counts[0] > 0
+    assert [after > before for before, after in pairwise(counts)] == [True, False, True, False]
+
+
+class _Ring:
+    """Refers to itself: only a collection of garbage frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_collected_before_the_rest_is_put_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loaded, "_tasks", 0)
+    ring = weakref.ref(_Ring())
+    try:
+        list(at_the_edge(iter([1])))
+    finally:
+        gc.unfreeze()
+    assert ring() is None

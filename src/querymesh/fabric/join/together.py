@@ -83,7 +83,8 @@ class Together:
         stored_at = None
         if partition.serials is not window.serials:
             assert partition.serials is not None
-            stored_at = np.argsort(partition.serials)
+            stored_at = np.empty(window.rows, np.int64)
+            stored_at[np.argsort(window.serials)] = np.argsort(partition.serials)
         base = view.stems[view.alias].rows - len(partition)
         return Arrived(view, window, leaves, plan, router.version, base, stored_at)
 

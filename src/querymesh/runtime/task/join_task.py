@@ -13,7 +13,6 @@ from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from querymesh.errors import UnsupportedError
 from querymesh.fabric.core.router import Router
@@ -30,13 +29,14 @@ from querymesh.runtime.join_step import JoinSteps, counted_streams, newest_us
 from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.state.block_layout import patterns_of
 from querymesh.runtime.state.store import open_shard
+from querymesh.runtime.task.index_order import in_index_order
 from querymesh.runtime.task.index_source import IndexSource, tell
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.planner_sample import PlannerSample
 from querymesh.runtime.task.profiling import Profiling, ViewProfiling
 from querymesh.runtime.task.router_source import RouterSource
 from querymesh.runtime.task.shard_files import ShardFiles, Storing, merge_clocks
-from querymesh.runtime.task.slots import NOW, SHARD, SlotMap
+from querymesh.runtime.task.slots import NOW, SlotMap, shard_numbers
 from querymesh.runtime.task_report import TaskReport, ViewReport
 from querymesh.runtime.worker_cache import WorkerCache
 
@@ -135,6 +135,9 @@ class JoinTask:
             files.restore(steps, clock.horizon)
             streams = self._in_time(self._streams(given, report), clock, given, report)
             arrivals = steps.arrivals(streams)
+            if steps.indices is not None:
+                plans = steps.indices.plans
+                arrivals = in_index_order(self.join, arrivals, plans, steps.routers)
             report.state_seconds += perf_counter() - started
 
             def on_stored(
@@ -210,10 +213,10 @@ class JoinTask:
 
 def _check_shard(batch: pa.RecordBatch, shard: int) -> None:
     """Partition s must hold shard s, and no other: its state is that shard's."""
-    found = pc.min_max(batch.column(SHARD)).as_py()
-    if batch.num_rows and not found["min"] == found["max"] == shard:
+    found = shard_numbers(batch)
+    if not (found == shard).all():
         raise UnsupportedError(
-            f"Spark put shards {found['min']} to {found['max']} into partition {shard}: joins on "
+            f"Spark put shards {found.min()} to {found.max()} into partition {shard}: joins on "
             "several shards need PySpark 4.1 or newer, whose repartitionById keeps them apart; "
             "use shards=1"
         )

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-STREAM = "stream"
-"""The column with the number of a row's stream."""
+from querymesh.arrays import Array
 
-SHARD = "shard"
-"""The column with the shard that a row was sent to."""
+TAG = "tag"
+"""The column that tells a row's stream and the shard it was sent to, the stream in the lower
+`STREAM_BITS`: one number, since each column of each row has its price on the way."""
+
+STREAM_BITS = 7
 
 PLACE = "__querymesh_place"
 """The column that tells where a row stood in its input: the partition in the upper bits, the row in
@@ -23,6 +24,16 @@ the lower ones."""
 
 NOW = "__querymesh_now"
 """The column with Spark's time of the micro-batch."""
+
+
+def stream_numbers(batch: pa.RecordBatch) -> Array:
+    """The number of each row's stream."""
+    return np.asarray(batch.column(TAG)) & ((1 << STREAM_BITS) - 1)
+
+
+def shard_numbers(batch: pa.RecordBatch) -> Array:
+    """The shard that each row was sent to."""
+    return np.asarray(batch.column(TAG)) >> STREAM_BITS
 
 
 @dataclass(frozen=True)
@@ -40,13 +51,15 @@ class SlotMap:
 
         Nothing is copied where the whole batch is of one stream.
         """
-        numbers = batch.column(STREAM)
-        present = np.unique(np.asarray(numbers))
-        if len(present) == 1:
-            return {int(present[0]): self._own(batch, int(present[0]))}
+        numbers = stream_numbers(batch)
+        if not len(numbers):
+            return {}
+        first = int(numbers[0])
+        if (numbers == first).all():
+            return {first: self._own(batch, first)}
         return {
-            int(k): self._own(batch, int(k)).filter(pc.equal(numbers, pa.scalar(k, pa.int8())))
-            for k in present
+            k: self._own(batch, k).filter(pa.array(numbers == k))
+            for k in np.flatnonzero(np.bincount(numbers)).tolist()
         }
 
     def _own(self, batch: pa.RecordBatch, stream: int) -> pa.RecordBatch:
@@ -54,7 +67,7 @@ class SlotMap:
         names, nullable = self.columns[stream], self.nullable[stream]
         if not arrays:
             # A stream may send nothing but its presence; a batch without columns has no length.
-            return batch.select([STREAM])
+            return batch.select([TAG])
         schema = pa.schema(
             pa.field(name, array.type, null)
             for name, array, null in zip(names, arrays, nullable, strict=True)

@@ -7,34 +7,28 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
-from querymesh.classify.tree import attributes_of
 from querymesh.errors import MeshFileError, SchemaError
 from querymesh.mesh.fit import check_fits
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.shards.join_shards import join_cube, shard_count
 from querymesh.policies.policy import Following, Job
-from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
-from querymesh.query.render import quoted_name, spark_sql
-from querymesh.query.types import Kind, kind_of
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.loops.index_loop import IndexLoop
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.index_source import IndexSource
 from querymesh.runtime.task.join_task import JoinTask
 from querymesh.runtime.task.shard_files import Storing
-from querymesh.runtime.task.slots import NOW, PLACE, SlotMap
+from querymesh.runtime.task.slots import SlotMap
 from querymesh.runtime.view import View
 from querymesh.spark.conditions.around import Around
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.inputs import Data
+from querymesh.spark.joins.join_layout import columns_to_send, join_layout
 from querymesh.spark.joins.join_sample import join_sample
 from querymesh.spark.joins.join_train import JoinData, static_inputs
-from querymesh.spark.joins.layout import StreamInput, shard_layout
-from querymesh.spark.joins.numbered import numbered
 from querymesh.spark.joins.stored_join import claim_state
 from querymesh.spark.options import RunOptions
 from querymesh.spark.remembered import remember
@@ -75,7 +69,8 @@ def run_join(
     index_loop.open()
     following = beginning.follow(run)
     run.loops.append(index_loop)
-    laid, slots = _laid_out(join, frames, beginning.meshes, run, following)
+    sent = columns_to_send(join, beginning.meshes, following.whole_rows)
+    laid, slots = join_layout(join, frames, sent, cube)
     task = _task(job, data, frames, run, following, slots, storing, indices)
 
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -188,54 +183,3 @@ def given_mesh(mesh: Mesh | JoinMesh | None, join: JoinQuery) -> JoinMesh | None
     for alias in join.aliases:
         check_fits(mesh.meshes[alias], join.views[alias])
     return mesh
-
-
-def _laid_out(
-    join: JoinQuery,
-    frames: Mapping[str, DataFrame],
-    meshes: Mapping[str, Mesh],
-    run: Run,
-    following: Following,
-) -> tuple[DataFrame, SlotMap]:
-    """All streams as one DataFrame by shard: the columns anything reads, and those that what is yet
-    to be learned may ask about."""
-    assert run.cube is not None
-    streaming = next(iter(frames.values())).isStreaming
-    inputs = []
-    for alias in join.aliases:
-        frame = frames[alias]
-        asked = set(attributes_of(meshes[alias].tree)) | set(join.columns_sent(alias))
-        columns = [n for n in join.schemas[alias].names if following.whole_rows or n in asked]
-        if join.counts_rows:
-            frame = numbered(frame)
-            columns = [*columns, PLACE]
-        keys = {
-            each.name: _key_sql(join, each.number, alias)
-            for each in join.classes
-            if alias in each.members and each.in_catalyst
-        }
-        place = PLACE if join.counts_rows else None
-        inputs.append(StreamInput(alias, frame, columns, keys, join.times.get(alias), place))
-    laid, slots = shard_layout(
-        inputs,
-        run.cube,
-        drop_null_keys=not join.counts_rows,
-        sort_by_time=not streaming and bool(join.times),
-        sort_by_place=not streaming and join.counts_rows,
-    )
-    return (laid.withColumn(NOW, F.current_timestamp()) if streaming else laid), slots
-
-
-_SPARK_TYPE = {Kind.INTEGER: "bigint", Kind.FLOAT: "double"}
-
-
-def _key_sql(join: JoinQuery, number: int, alias: str) -> str:
-    """A key as Spark SQL, in the type its class is compared in."""
-    each = join.classes[number]
-    text = spark_sql(each.members[alias], column=_unqualified)
-    kind = _SPARK_TYPE.get(kind_of(each.dtype))
-    return f"CAST({text} AS {kind})" if kind else text
-
-
-def _unqualified(column: Column) -> str:
-    return quoted_name(column.name)

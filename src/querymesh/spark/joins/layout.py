@@ -1,14 +1,15 @@
 """Streams of different schemas laid out as one DataFrame, by shard: one shuffle for any join.
 
-Each stream's rows get a stream number and a shard number, are copied to the shards the hypercube
-names (`mesh/hypercube.py`), and all streams are put into one union. Columns of one Spark type
-share slots: the union is as wide as the widest need of each type, not as all streams together::
+Each stream's rows get a stream number and a shard number, both in one tag, are copied to the shards
+the hypercube names (`mesh/hypercube.py`), and all streams are put into one union. Columns of one
+Spark type share slots: the union is as wide as the widest need of each type, not as all streams
+together::
 
     a(ts timestamp, id bigint, price double)         b(ts timestamp, id bigint, place bigint)
 
-    stream  shard  timestamp_0  bigint_0  bigint_1  double_0
-       0      3       a.ts        a.id      NULL     a.price
-       1      3       b.ts        b.id    b.place      NULL
+    tag: shard, stream  timestamp_0  bigint_0  bigint_1  double_0
+           3       0       a.ts        a.id      NULL     a.price
+           3       1       b.ts        b.id    b.place      NULL
 
 A `SlotMap` (`runtime/task/slots.py`) goes with the task and takes a batch apart again.
 """
@@ -26,7 +27,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 from querymesh.errors import SchemaError, UnsupportedError, did_you_mean
 from querymesh.mesh.hypercube import Hypercube
 from querymesh.query.render import quoted_name
-from querymesh.runtime.task.slots import SHARD, STREAM, SlotMap
+from querymesh.runtime.task.slots import STREAM_BITS, TAG, SlotMap
 
 _BASE = "base"
 _OFFSET = "offset"
@@ -88,7 +89,7 @@ def shard_layout(
     if sort_by_place:
         by.append(_sortable("place", place_slot, {s.alias: _type(s, s.place) for s in streams}))
     if by:
-        laid = laid.sortWithinPartitions(*by, STREAM)
+        laid = laid.sortWithinPartitions(*by, TAG)
     return laid, SlotMap(
         aliases=tuple(stream.alias for stream in streams),
         columns=tuple(tuple(stream.columns) for stream in streams),
@@ -104,9 +105,17 @@ def _partitioned(union: DataFrame, shards: int) -> DataFrame:
     if shards == 1:
         return union.repartition(1)
     if hasattr(union, "repartitionById"):
-        return union.repartitionById(shards, F.col(SHARD))
-    # Before PySpark 4.1 two shards may fall into one partition; state is kept by the column.
-    return union.repartition(shards, F.col(SHARD))
+        return union.repartitionById(shards, _shard())
+    # Before PySpark 4.1 two shards may fall into one partition; the tasks refuse it.
+    return union.repartition(shards, _shard())
+
+
+def _shard() -> Column:
+    return F.shiftright(TAG, STREAM_BITS)
+
+
+def _tag(shard: Column, stream: int) -> Column:
+    return (shard * F.lit(1 << STREAM_BITS) + F.lit(stream)).cast("int").alias(TAG)
 
 
 def _placed(
@@ -122,14 +131,13 @@ def _placed(
         cell = F.pmod(_hash(stream, cube, d), F.lit(cube.shares[d])).cast("int")
         base = base + cell * F.lit(cube.strides[d])
     offsets = cube.offsets(stream.alias)
-    tag = F.lit(number).cast("tinyint").alias(STREAM)
     if len(offsets) == 1:
-        return data.select(tag, base.cast("int").alias(SHARD), *packed)
-    copied = data.select(tag, base.alias(_BASE), *packed).withColumn(
+        return data.select(_tag(base, number), *packed)
+    copied = data.select(base.alias(_BASE), *packed).withColumn(
         _OFFSET, F.explode(F.array(*map(F.lit, offsets)))
     )
-    shard = (F.col(_BASE) + F.col(_OFFSET)).cast("int")
-    return copied.withColumn(SHARD, shard).drop(_BASE, _OFFSET)
+    tag = _tag(F.col(_BASE) + F.col(_OFFSET), number)
+    return copied.select(tag, *(slot for slot in copied.columns if slot not in (_BASE, _OFFSET)))
 
 
 def _hash(stream: StreamInput, cube: Hypercube, d: int) -> Column:

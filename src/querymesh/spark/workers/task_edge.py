@@ -13,19 +13,22 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from querymesh.errors import PredicateError, QueryMeshError
+from querymesh.spark.workers.loaded import put_aside
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def at_the_edge(results: Iterator[T]) -> Iterator[T]:
-    """The results of a task. Its iterator UDFs come to their end with it, as they do in Spark."""
+    """The results of a task. Its iterator UDFs come to their end with it, as they do in Spark, and
+    what its worker has loaded by then is put aside."""
     try:
         yield from results
     except QueryMeshError as error:
         problem = error
     else:
         _end_udfs()
+        put_aside()
         return
     raise problem.with_traceback(None) from None
 

@@ -1,16 +1,18 @@
 """`querymesh bench join`: a join of several windowed streams against Spark's chain and Flink.
 
 Every contestant replays the same files, case by case and in turns; every answer, of every run, must
-be DuckDB's. What is timed is the query: not the start of Spark or Flink, nor the check.
+be DuckDB's. What is timed is the query: not the start of Spark or Flink, nor the check. Beside them
+runs the floor, Spark's own part of our join, which answers nothing.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +29,7 @@ from querymesh_lab.bench.finding import Finding, timing_details
 from querymesh_lab.bench.fingerprint import Fingerprint
 from querymesh_lab.bench.joins.flink.flink_contestant import Flink, flink_version, prepare_flink
 from querymesh_lab.bench.joins.join_case import CORES, Contestant, JoinCase, Outcome, write_case
+from querymesh_lab.bench.joins.on_spark.floor_contestant import floor_contestant
 from querymesh_lab.bench.joins.on_spark.our_contestant import our_contestant
 from querymesh_lab.bench.joins.on_spark.spark_chain import STORES, orders, spark_chain
 from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave
@@ -41,25 +44,33 @@ DESIGNS: tuple[Design, ...] = (
     Design("3-way", matches=0.8, **LARGE),
     Design("3-way", matches=6.0, rare=0.005),
     Design("5-way", matches=0.8, **LARGE),
+    Design("5-way", matches=0.8, label=", batches of 20,000"),
+    Design("5-way", matches=0.8, rows=2_400, rate=60.0, label=", batches of 2,000"),
     Design("5-way", matches=3.0, rare=0.002),
     Design("clique", matches=4.0, linked=0.1, rows=96_000, rate=2400.0),
     Design("clique", matches=4.0, linked=0.2, rare=0.05),
     Design("star", matches=0.8, **LARGE),
     Design("star", matches=3.0, rare=0.002),
 )
-"""The cases in the order they run. A new case is one line."""
+"""The cases in the order they run. A new case is one line. Unless named otherwise, micro-batches of
+five uniform streams have 200,000 rows, and windows are one and a half of them at every size."""
 
-MESH, SINGLE, SPARK = "mesh", "single", "spark"
+MESH, SINGLE, SPARK, FLOOR = "mesh", "single", "spark", "floor"
+NOTHING: Fingerprint = (0, 0, 0)
 FLINK = {"flink chain": "chain", "flink multi-join": "multi-join"}
-CONTESTANTS = (MESH, SINGLE, SPARK, *FLINK)
+CONTESTANTS = (MESH, SINGLE, SPARK, FLOOR, *FLINK)
 
 
 @dataclass
 class JoinContest:
-    """One case under way: who takes part, and what each did in each run."""
+    """One case under way: who takes part, and what each did in each run.
+
+    `spent` says by which of a contestant's times it is timed.
+    """
 
     case: JoinCase
     contestants: Mapping[str, Contestant]
+    spent: Callable[[Outcome], float] = attrgetter("seconds")
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     _clock_s: float = 0.0
 
@@ -69,16 +80,20 @@ class JoinContest:
         The clock is moved by what was run: a Flink job's own time is known to Flink only.
         """
         actions = {name: partial(self._action, name) for name in self.contestants}
-        return interleave(actions, rounds, warm_ups=warm_ups, log=log, clock=lambda: self._clock_s)
+        return interleave(
+            actions, rounds, warm_ups=warm_ups, same_answer=False, log=log,
+            clock=lambda: self._clock_s,
+        )  # fmt: skip
 
     def _action(self, name: str) -> Fingerprint:
         outcome = self.contestants[name](self.case)
-        if outcome.answer != self.case.expected:
+        expected = NOTHING if name == FLOOR else self.case.expected
+        if outcome.answer != expected:
             raise RivalsDisagreeError(
                 f"{self.case.design.name}: {name} answered {outcome.answer}, but the exact "
-                f"result has {self.case.expected}"
+                f"result has {expected}"
             )
-        self._clock_s += outcome.seconds
+        self._clock_s += self.spent(outcome)
         self.outcomes.setdefault(name, []).append(outcome)
         return outcome.answer
 
@@ -146,6 +161,8 @@ def run_case(bench: Bench, design: Design, asked: list[str], flink: Flink | None
         for policy in (MESH, SINGLE):
             if policy in asked:
                 contestants[policy] = our_contestant(bench.session, policy)
+        if FLOOR in asked:
+            contestants[FLOOR] = partial(floor_contestant, bench.session)
         for name, way in FLINK.items():
             if name in asked and flink is not None and (way == "chain" or design.graph.common_key):
                 contestants[name] = partial(flink.contestant, way=way)
@@ -210,6 +227,7 @@ def _finding(contest: JoinContest, timing: Timing, name: str, settings: dict[str
         "state_rows": _most(outcome.state_rows for outcome in done),
         "comparisons": done[-1].comparisons,
         "rows_per_cpu_second": _speed(design.all_rows, done),
+        "times_the_floor": _times_the_floor(contest.outcomes, name),
         "times_as_fast_as_spark": _ratio(timing, SPARK, name),
         "times_as_fast_as_single": _ratio(timing, SINGLE, name),
         "settings": settings if name == SPARK else {},
@@ -222,6 +240,15 @@ def _finding(contest: JoinContest, timing: Timing, name: str, settings: dict[str
 
 def _ratio(timing: Timing, of: str, over: str) -> float | None:
     return round(timing.ratio(of, over), 3) if of in timing.seconds else None
+
+
+def _times_the_floor(outcomes: Mapping[str, list[Outcome]], name: str) -> float | None:
+    """Processor time over that of the floor, by the medians of both."""
+    own, floor = (
+        [outcome.cpu_seconds for outcome in outcomes.get(who, ()) if outcome.cpu_seconds]
+        for who in (name, FLOOR)
+    )
+    return round(statistics.median(own) / statistics.median(floor), 3) if own and floor else None
 
 
 def _speed(rows: int, done: list[Outcome]) -> float | None:
@@ -242,7 +269,7 @@ def print_rows(rows: list[dict[str, Any]], console: Console | None = None) -> No
 def _table(rows: list[dict[str, Any]]) -> str:
     head = (
         "case", "contestant", "rows/s/core", "rows/cpu s", "results", "comparisons",
-        "peak state, MB", "× spark", "× single", "A/A",
+        "× floor", "peak state, MB", "× spark", "× single", "A/A",
     )  # fmt: skip
     lines = []
     for row in rows:
@@ -255,6 +282,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
             _text(details["rows_per_cpu_second"], ",.0f"),
             f"{details['results']:,}",
             _text(details["comparisons"], ",.0f"),
+            _text(details["times_the_floor"], ".2f"),
             _text(None if state is None else state / 1e6, ",.1f"),
             _text(details["times_as_fast_as_spark"], ".2f"),
             _text(details["times_as_fast_as_single"], ".2f"),
