@@ -20,7 +20,7 @@ from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
 from querymesh_lab.papers.reproduced import Reproduced
 
 PROMISED = {"paper", "figure", "claim", "paper_value", "our_value", "unit", "verdict"}
-VERDICTS = {"exceeds", "direction", "contradicts", "not yet"}
+VERDICTS = {"exceeds", "overshoots", "direction", "undecided", "contradicts", "not yet"}
 
 SMALL = TenWay(symbols=100, partners=4)
 
