@@ -47,7 +47,7 @@ def markdown(rows: Rows) -> str:
     claims = [row for row in rows if "cell" not in row["details"]]
     parts = []
     if claims:
-        parts.append(_pipes(HEAD, [_words(row, paper=False) for row in claims]))
+        parts.append(_pipes(HEAD, [[*_words(row, paper=False)] for row in claims]))
     grids: dict[tuple[str, tuple[str, ...]], list[dict[str, Any]]] = {}
     for row in rows:
         if "cell" in row["details"]:

@@ -178,4 +178,7 @@ def test_all_runs_what_is_asked_for_of_every_paper_and_draws(tmp_path, monkeypat
 
 
 def test_every_figure_of_the_paper_is_there():
-    assert list(FIGURES) == ["10", "11a", "11b", "12", "13"]
+    assert list(FIGURES) == [
+        "10", "grid-1000", "grid-3000", "grid-10000", "grid-spark", "11", "11a-look-ups",
+        "11b-look-ups", "12", "13", "13-look-ups",
+    ]  # fmt: skip

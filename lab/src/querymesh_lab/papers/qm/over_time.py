@@ -8,6 +8,7 @@ when its first batch is done, since before that Spark is planning.
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 from collections.abc import Mapping
@@ -195,7 +196,14 @@ def results(figure: str, data: str, seen: OverTime) -> list[Result]:
 def ratio(rates: Mapping[str, list[float]], of: str, over: str) -> float:
     """The median over the turns of one rival's results a second over another's."""
     pairs = zip(rates[of], rates[over], strict=True)
-    return statistics.median(a / b if b else float("nan") for a, b in pairs)
+    return statistics.median(_quotient(a, b) for a, b in pairs)
+
+
+def _quotient(a: float, b: float) -> float:
+    """One by another, endless where only the other is none."""
+    if b:
+        return a / b
+    return math.inf if a else math.nan
 
 
 def ready(subject: LookUpSubject, rows: int) -> dict[str, Mesh]:
