@@ -11,7 +11,7 @@ from querymesh_lab.papers.claim import Claim, Result
 GAIN = Result(Claim("qm", "10a", "output rate", 1.44), 1.5, 1.01, "by processor time")
 KEPT = Result(
     Claim("cbr", "6", "calls", 5.0, "%", "at most", 0.0, "project"), 4.0, half_interval=0.25,
-    fitted="the streams",
+    fitted="the streams", limit=3.0,
 )  # fmt: skip
 CELL = Result(
     Claim("qm", "10 grid", "3 kinds", None), 1.2, 1.01,
@@ -26,13 +26,18 @@ def rows(*results):
 def test_markdown_has_a_table_of_claims_and_the_notes_below():
     text = rows_text.markdown(rows(GAIN, KEPT))
     assert text.splitlines()[:4] == [
-        "| figure | claim | paper | here | A/A | verdict |",
-        "| --- | --- | --- | --- | --- | --- |",
-        "| 10a | output rate | 1.44 × | 1.5 × | 1.01 | exceeds |",
-        "| 6 | calls | ≤ 5 % (ours) | 4 ± 0.25 % |  | exceeds, fitted |",
+        "| figure | claim | paper | here | limit | A/A | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| 10a | output rate | 1.44 × | 1.5 × |  | 1.01 | exceeds |",
+        "| 6 | calls | ≤ 5 % (ours) | 4 ± 0.25 % | 3 % |  | exceeds, fitted |",
     ]
     assert "- 10a output rate: by processor time" in text
     assert "- 6 calls: fitted: the streams" in text
+
+
+def test_a_note_of_many_claims_names_their_figures():
+    many = [Result(Claim("qm", "11", f"claim {n}", None), 1.0, note="one note") for n in range(3)]
+    assert "- 11, 3 rows: one note" in rows_text.markdown(rows(*many))
 
 
 def test_cells_of_a_grid_have_a_table_of_their_own():

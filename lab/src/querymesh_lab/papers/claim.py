@@ -52,7 +52,8 @@ class Result:
     `a_a`, where given, is the ratio of one contender to itself: every value that is a time, or a
     ratio of times, has one. A count needs none, but the mean of counts over drawn streams has
     `half_interval`, half its 95 % confidence interval, in the unit of the claim. `fitted` says
-    what was chosen with the paper's number in view. `details` are what stands behind it all.
+    what was chosen with the paper's number in view. `limit` is what nobody can do better than, such
+    as Content-Knows. `details` are what stands behind it all.
     """
 
     claim: Claim
@@ -62,6 +63,7 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)
     half_interval: float | None = None
     fitted: str = ""
+    limit: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -96,6 +98,7 @@ class Result:
             "a_a": self.a_a,
             "half_interval": self.half_interval,
             "fitted": self.fitted,
+            "limit": self.limit,
             "note": self.note,
             "details": {**self.details, "command": command},
         }

@@ -14,6 +14,9 @@ from rich.text import Text
 
 Rows = Sequence[dict[str, Any]]
 
+FEW = 2
+"""Claims that a note names; of more it names the figures."""
+
 COLOURS = {
     "exceeds": "green",
     "overshoots": "magenta",
@@ -22,7 +25,7 @@ COLOURS = {
     "contradicts": "red",
     "not yet": "dim",
 }
-HEAD = ("figure", "claim", "paper", "here", "A/A", "verdict")
+HEAD = ("figure", "claim", "paper", "here", "limit", "A/A", "verdict")
 
 
 def print_rows(rows: Rows, console: Console) -> None:
@@ -30,7 +33,7 @@ def print_rows(rows: Rows, console: Console) -> None:
     table = Table(title="querymesh reproduce", title_justify="left")
     for name in HEAD:
         wide = name in ("claim", "verdict")
-        right = name in ("paper", "here", "A/A")
+        right = name in ("paper", "here", "limit", "A/A")
         table.add_column(
             name, overflow="fold" if wide else "ellipsis", justify="right" if right else "left"
         )
@@ -80,6 +83,7 @@ def _words(row: dict[str, Any], paper: bool = True) -> Iterator[str]:
     half = row["half_interval"]
     around = "" if half is None else f" ± {shown(half)}"
     yield "–" if row["our_value"] is None else f"{shown(row['our_value'])}{around}{unit}"
+    yield "" if row["limit"] is None else f"{shown(row['limit'])}{unit}"
     yield "" if row["a_a"] is None else f"{row['a_a']:.2f}"
     yield _verdict(row)
 
@@ -104,10 +108,17 @@ def shown(value: float) -> str:
 
 
 def _noted(rows: Rows) -> dict[str, list[str]]:
-    """The notes and what was fitted, each with the claims it belongs to."""
-    found: dict[str, list[str]] = {}
+    """The notes and what was fitted, each with the claims it belongs to, or their figures if there
+    are many of them."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         for note in (row["note"], row["fitted"] and f"fitted: {row['fitted']}"):
             if note:
-                found.setdefault(note, []).append(f"{row['figure']} {row['claim']}")
-    return found
+                found.setdefault(note, []).append(row)
+    return {
+        note: [f"{row['figure']} {row['claim']}" for row in of]
+        if len(of) <= FEW
+        else [f"{figure}, {len([row for row in of if row['figure'] == figure])} rows"
+              for figure in dict.fromkeys(row["figure"] for row in of)]
+        for note, of in found.items()
+    }  # fmt: skip

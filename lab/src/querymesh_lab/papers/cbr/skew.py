@@ -144,13 +144,13 @@ def _calls(
         for values in zip(*(p.improvements(of) for p in points), strict=True)
     ]
     note = (
-        f"Content-Knows {means[KNOWS]:.1f} %; chunks of {CHUNK} tuples (the paper: 1), "
-        f"{len(by_stream)} streams a point"
+        f"chunks of {CHUNK} tuples (the paper: 1), {len(by_stream)} streams a point; the limit is "
+        "Content-Knows"
     )
     claim = Claim("cbr", figure, name, paper, "%", "more", 0.0)
     return Result(
         claim, means[of], note=note, details={"means": means, **details},
-        half_interval=half_interval(by_stream),
+        half_interval=half_interval(by_stream), limit=means[KNOWS],
     )  # fmt: skip
 
 
