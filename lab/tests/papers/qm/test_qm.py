@@ -11,12 +11,13 @@ from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import holds
 from querymesh_lab.papers import papers
 from querymesh_lab.papers.claim import Claim, Result
-from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
+from querymesh_lab.papers.qm import output_rate, over_time, search_time, starts
 from querymesh_lab.papers.qm import qm_lab as lab
 from querymesh_lab.papers.qm.qm import FIGURES
 from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, race, train_rivals
-from querymesh_lab.papers.qm.ten_streams import TenStreams
 from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
+from querymesh_lab.papers.qm.windows import sensitivity
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 from querymesh_lab.papers.reproduced import Reproduced
 
 PROMISED = {"paper", "figure", "claim", "paper_value", "our_value", "unit", "verdict"}

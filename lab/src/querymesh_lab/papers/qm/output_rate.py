@@ -36,7 +36,8 @@ from querymesh_lab.papers.qm.rivals import (
     race,
     train_rivals,
 )
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     MR,
     MR_BATCHES,
     STEP,
@@ -49,8 +50,7 @@ from querymesh_lab.papers.qm.stream_rivals import (
     race_jobs,
     train_stream_rivals,
 )
-from querymesh_lab.papers.qm.ten_streams import TenStreams
-from querymesh_lab.papers.qm.ten_way import SOURCE, TenWay
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 
 IN_WINDOW = 1_000
 SAMPLE = 1_000

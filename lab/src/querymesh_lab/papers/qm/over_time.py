@@ -31,7 +31,7 @@ from querymesh.spark.run import run
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, arrow_batches, train_rivals
-from querymesh_lab.papers.qm.stream_rivals import EDDIES
+from querymesh_lab.papers.qm.windows.stream_rivals import EDDIES
 
 AGAIN = "QM again"
 POLL_SECONDS = 0.2

@@ -8,20 +8,12 @@ from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.claim import Claim
-from querymesh_lab.papers.qm import (
-    grid,
-    output_rate,
-    over_time,
-    search_time,
-    sensitivity,
-    starts,
-    windowed_over_time,
-    windowed_starts,
-)
+from querymesh_lab.papers.qm import output_rate, over_time, search_time, starts
 from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.qm import qm_lab as lab
 from querymesh_lab.papers.qm.rivals import QM, LookUpSubject
 from querymesh_lab.papers.qm.ten_way import SOURCE
+from querymesh_lab.papers.qm.windows import grid, results_over_time, sensitivity, start_rates
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 
@@ -54,23 +46,21 @@ def grid_jobs(bench: Bench) -> Reproduced:
 
 def figure_11(bench: Bench) -> Reproduced:
     """11a and 11b on windowed streams; says so where the Lab data are not there."""
-    ten = windowed_over_time.ten_streams(bench.quick)
+    ten = results_over_time.ten_streams(bench.quick)
     found = _over_time("11a", bench, ten)
     folder = folder_with(intel_lab.FILES)
     if folder is None:
         claim = Claim("qm", "11b", "Lab data, windows: results by the end, QM over SP", None)
         found.results += without_data(bench, "Lab data", [claim])
     else:
-        found.add(_over_time("11b", bench, windowed_over_time.lab(folder, bench.quick)))
+        found.add(_over_time("11b", bench, results_over_time.lab(folder, bench.quick)))
     return found
 
 
-def _over_time(
-    figure: str, bench: Bench, subject: windowed_over_time.WindowedSubject
-) -> Reproduced:
-    seen = windowed_over_time.watch(bench, subject)
+def _over_time(figure: str, bench: Bench, subject: results_over_time.WindowedSubject) -> Reproduced:
+    seen = results_over_time.watch(bench, subject)
     return Reproduced(
-        windowed_over_time.results(figure, subject.name, seen),
+        results_over_time.results(figure, subject.name, seen),
         [lambda: charts.over_time(f"{figure}-windows", seen)],
     )
 
@@ -110,7 +100,7 @@ def figure_12(bench: Bench) -> Reproduced:
 
 def figure_13(bench: Bench) -> Reproduced:
     """13: which start solution leads to the best mesh, on windowed streams."""
-    return Reproduced(windowed_starts.results(windowed_starts.measure(bench)))
+    return Reproduced(start_rates.results(start_rates.measure(bench)))
 
 
 def figure_13_look_ups(bench: Bench) -> Reproduced:

@@ -8,15 +8,15 @@ import pytest
 from querymesh.mesh.mesh import written_mesh
 from querymesh_lab.bench.joins.core_run import as_batches, by_meshes, run_core
 from querymesh_lab.papers.qm.rivals import QM, SP
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.ten_way import PARTITIONS
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     StreamSubject,
     on_meshes,
     probes_a_tuple,
     race_core,
     train_stream_rivals,
 )
-from querymesh_lab.papers.qm.ten_streams import HINTS, MEAN_GAP_US, TenStreams
-from querymesh_lab.papers.qm.ten_way import PARTITIONS
+from querymesh_lab.papers.qm.windows.ten_streams import HINTS, MEAN_GAP_US, TenStreams
 
 SMALL = TenStreams("poisson", in_window=400, streams=4)
 

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from querymesh_lab.bench.case import Bench
-from querymesh_lab.papers.qm import grid
-from querymesh_lab.papers.qm.grid import Cell
+from querymesh_lab.papers.qm.windows import grid
+from querymesh_lab.papers.qm.windows.grid import Cell
 
 COLUMNS = (
     "kinds", "matches", "window", "step", "SP, µs a tuple", "QM, µs a tuple", "QM over SP", "A/A",

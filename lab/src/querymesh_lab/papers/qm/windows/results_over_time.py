@@ -28,7 +28,7 @@ from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.output_rate import POISSON, SAMPLE
 from querymesh_lab.papers.qm.over_time import AGAIN, PAPER_SECONDS, Curve, OverTime, ratio
 from querymesh_lab.papers.qm.rivals import QM, SP
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     EDDIES,
     STEP,
     Profiles,

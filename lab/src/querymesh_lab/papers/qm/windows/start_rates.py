@@ -28,7 +28,7 @@ from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.output_rate import POISSON, WINDOWS
 from querymesh_lab.papers.qm.rivals import SAMPLE
 from querymesh_lab.papers.qm.starts import BEST, FEW_TUPLES, STATED, TUPLES
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     STEP,
     StreamSubject,
     on_meshes,

@@ -42,7 +42,7 @@ from querymesh_lab.bench.joins.core_run import (
 from querymesh_lab.bench.limits import effort_of_mesh, limits
 from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave, silent
 from querymesh_lab.papers.qm.rivals import QM, SP, arrow_batches, paper_training
-from querymesh_lab.papers.qm.ten_streams import TenStreams
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 
 STEP = 10_000
 """Tuples of all ten streams that are taken at once: 1,000 of each are classified together (W^TC)

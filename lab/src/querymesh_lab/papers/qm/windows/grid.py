@@ -28,7 +28,7 @@ from querymesh_lab.bench.measure import Timing
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.output_rate import seen_and_unseen
 from querymesh_lab.papers.qm.rivals import QM, SAMPLE, SP
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     Profiles,
     StreamSubject,
     on_meshes,
@@ -37,7 +37,7 @@ from querymesh_lab.papers.qm.stream_rivals import (
     race_jobs,
     train_stream_rivals,
 )
-from querymesh_lab.papers.qm.ten_streams import TenStreams
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 
 KINDS = (1, 3, 9)
 MATCHES = (1.25, 3.0, 4.0)
