@@ -19,7 +19,6 @@ from querymesh_lab.papers.amri import amri_lab, comparison_causes, index_rivals
 from querymesh_lab.papers.qm import search_time, starts
 from querymesh_lab.papers.qm.generated import SearchTime, time_search
 from querymesh_lab.papers.qm.ten_way import TenWay
-from querymesh_lab.papers.qm.windows import start_rates
 
 ON_SPARK = {
     "qm": {"10", "grid-spark", "11a-look-ups", "11b-look-ups"},
@@ -45,8 +44,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(search_time, "time_search", _time_shorter_search)
     monkeypatch.setattr(starts, "UNSEEN", 300)
     monkeypatch.setattr(starts, "SAMPLE", 300)
-    for module in (starts, start_rates):
-        monkeypatch.setattr(module, "FEW_TUPLES", 4)
+    monkeypatch.setattr(starts, "FEW_TUPLES", 4)
     for module in (search_time, starts):
         small = lambda seed=0: TenWay(symbols=50, partners=3, seed=seed)  # noqa: E731
         monkeypatch.setattr(module, "TenWay", small)

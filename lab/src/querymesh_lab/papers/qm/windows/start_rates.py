@@ -27,7 +27,7 @@ from querymesh_lab.bench.measure import Timing
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.output_rate import POISSON, WINDOWS
 from querymesh_lab.papers.qm.rivals import SAMPLE
-from querymesh_lab.papers.qm.starts import BEST, FEW_TUPLES, STATED, TUPLES
+from querymesh_lab.papers.qm.starts import BEST, STATED
 from querymesh_lab.papers.qm.windows.stream_rivals import (
     STEP,
     StreamSubject,
@@ -37,6 +37,10 @@ from querymesh_lab.papers.qm.windows.stream_rivals import (
 )
 
 ROUNDS = 5
+TUPLES = 10
+"""Training tuples, after Table 1."""
+
+FEW_TUPLES = 4
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def measure(bench: Bench) -> StartRates:
 
 def _mesh(query: Query, profile: Profile, start: str, tuples: int, overheads: Overheads) -> Mesh:
     problem = Problem(condense(profile, tuples, chance=1.0), overheads)
-    found = find(problem, Training(start=start), np.random.default_rng(0))
+    found = find(problem, Training.preset("table-1", start=start), np.random.default_rng(0))
     single = best_single(profile)
     return describe(query, profile, found.tree, found.routes, single, (), overheads)
 
