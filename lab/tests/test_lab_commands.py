@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from command_line import fails, invoke
 from querymesh.cli.added import GROUP, LAB_COMMANDS
+from querymesh_lab.papers.claim import Claim, Result
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
@@ -55,6 +56,18 @@ def test_groups_are_of_the_guest_benchmark(added: list[EntryPoint]) -> None:
 def test_an_unknown_paper_or_figure_is_one_message(added: list[EntryPoint]) -> None:
     fails(invoke("reproduce", "om2", added=added), 1, "om2", "amri")
     fails(invoke("reproduce", "om", "--figure", "99", added=added), 1, "99")
+
+
+def test_rows_that_were_written_are_printed_as_markdown_without_a_run(
+    added: list[EntryPoint], tmp_path: Path
+) -> None:
+    target = tmp_path / "rows.json"
+    row = Result(Claim("om", "3a", "a claim", 80.0, "%"), 83.2).as_row("a command")
+    target.write_text(json.dumps([row]))
+    result = invoke("reproduce", "om", "--read", target, "--markdown", added=added)
+    assert result.exit_code == 0, result.output
+    assert "| 3a | a claim | 80 % | 83.2 % |  |  | exceeds |" in result.output
+    fails(invoke("reproduce", "om", "--read", tmp_path / "none.json", added=added), 1, "none.json")
 
 
 def test_bench_measures_a_case_prints_it_and_writes_json(

@@ -40,12 +40,25 @@ def reproduce(
     json_file: JsonFile = None,
     plots: Annotated[Path | None, typer.Option(help="draw the figures here, as SVG")] = None,
     figure: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
+    read: Annotated[
+        list[Path] | None,
+        typer.Option(help="run nothing, take the rows that --json wrote; repeatable"),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="print the tables as Markdown")
+    ] = False,
 ) -> None:
     """Run a paper's experiments again: each claim, our value, and whether it holds."""
-    from querymesh_lab.papers import papers
+    from querymesh_lab.papers import papers, rows_text
 
-    rows = papers.reproduce(paper, quick, plots, _print_line, figure or ())
-    papers.print_rows(rows, out)
+    if read:
+        rows = papers.read_rows(paper, read, figure or ())
+    else:
+        rows = papers.reproduce(paper, quick, plots, _print_line, figure or ())
+    if markdown:
+        typer.echo(rows_text.markdown(rows))
+    else:
+        rows_text.print_rows(rows, out)
     if json_file is not None:
         write_json(json_file, rows)
 

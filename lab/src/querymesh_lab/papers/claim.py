@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Sense = Literal["more", "less", "at least", "at most"]
-Verdict = Literal["exceeds", "direction", "contradicts", "not yet"]
+Verdict = Literal["exceeds", "overshoots", "direction", "undecided", "contradicts", "not yet"]
+
+Margin = Callable[[float], float]
+"""How near to a mark a value is no different from it."""
+
+OVERSHOOT = 3.0
+"""From so many times the paper's effect on, the two are not the same experiment."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +35,25 @@ class Claim:
     neutral: float = 1.0
     whose: Literal["paper", "project"] = "paper"
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether the claim is a bound, which is kept or not."""
+        return self.sense in ("at least", "at most")
+
+    def beyond(self, value: float, mark: float) -> float:
+        """How far a value lies from a mark to the side that is claimed."""
+        return (value - mark) * (1.0 if self.sense in ("more", "at least") else -1.0)
+
 
 @dataclass(frozen=True)
 class Result:
     """A claim with our value; None where the rival is not there yet.
 
-    `details` are what stands behind it. `a_a`, where given, is the ratio of one contender to
-    itself: a value nearer to `neutral` than that is `noisy`.
+    `a_a`, where given, is the ratio of one contender to itself: every value that is a time, or a
+    ratio of times, has one. A count needs none, but the mean of counts over drawn streams has
+    `half_interval`, half its 95 % confidence interval, in the unit of the claim. `fitted` says
+    what was chosen with the paper's number in view. `limit` is what nobody can do better than, such
+    as Content-Knows. `details` are what stands behind it all.
     """
 
     claim: Claim
@@ -42,23 +61,26 @@ class Result:
     a_a: float | None = None
     note: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+    half_interval: float | None = None
+    fitted: str = ""
+    limit: float | None = None
 
     @property
     def verdict(self) -> Verdict:
         """Whether the paper's claim holds here."""
-        return judge(self.claim, self.our_value)
+        return judge(self.claim, self.our_value, self.margin)
 
-    @property
-    def noisy(self) -> bool:
-        """Whether the value could be the machine's noise."""
-        if self.a_a is None or self.our_value is None:
-            return False
-        compared = self.claim.neutral
-        if self.claim.sense in ("at least", "at most") and self.claim.paper_value:
-            compared = self.claim.paper_value
-        if self.claim.unit == "%":
-            return abs(self.our_value - compared) < 100 * abs(self.a_a - 1)
-        return abs(self.our_value / compared - 1) < abs(self.a_a - 1)
+    def margin(self, mark: float) -> float:
+        """How near to a mark a value is no different from it: the A/A control, or the interval.
+
+        >>> Result(Claim("qm", "10a", "rate", 1.44), 1.5, a_a=0.95).margin(2.0)
+        0.1
+        """
+        found = self.half_interval or 0.0
+        if self.a_a is None:
+            return found
+        size = 100.0 if self.claim.unit == "%" else abs(mark)
+        return max(found, round(size * abs(self.a_a - 1), 9))
 
     def as_row(self, command: str) -> dict[str, Any]:
         """The line as `--json` writes it; the command says how to print it again."""
@@ -72,31 +94,52 @@ class Result:
             "unit": claim.unit,
             "verdict": self.verdict,
             "whose": claim.whose,
+            "sense": claim.sense,
             "a_a": self.a_a,
-            "noisy": self.noisy,
+            "half_interval": self.half_interval,
+            "fitted": self.fitted,
+            "limit": self.limit,
             "note": self.note,
             "details": {**self.details, "command": command},
         }
 
 
-def judge(claim: Claim, ours: float | None) -> Verdict:
-    """`exceeds` at the paper's size or beyond, `direction` at less, `contradicts` otherwise.
+def judge(claim: Claim, ours: float | None, margin: Margin = lambda mark: 0.0) -> Verdict:
+    """The verdict on our value; `margin` says how far from a mark is not yet beyond it.
 
-    A bound is kept (`exceeds`) or not (`contradicts`). Where the paper prints no number, the same
-    direction is all that can be said.
+    `exceeds` at the paper's size and beyond the margin, `overshoots` at `OVERSHOOT` times its
+    effect, `direction` at less or where the paper prints no number, `undecided` where the value is
+    no different from none, `contradicts` on the other side. A bound is kept (`exceeds`), broken
+    (`contradicts`), or the value is no different from it (`undecided`).
 
     >>> rate = Claim("qm", "10a", "output rate, QM over SP", 1.44)
-    >>> judge(rate, 1.5), judge(rate, 1.2), judge(rate, 0.9), judge(rate, None)
-    ('exceeds', 'direction', 'contradicts', 'not yet')
+    >>> [judge(rate, ours) for ours in (1.5, 1.2, 0.9, 4.0, None)]
+    ['exceeds', 'direction', 'contradicts', 'overshoots', 'not yet']
+    >>> Result(rate, 1.04, a_a=0.95).verdict, Result(rate, 1.5, a_a=0.95).verdict
+    ('undecided', 'direction')
     """
     if ours is None:
         return "not yet"
     if math.isnan(ours):
         return "contradicts"
-    sign = 1.0 if claim.sense in ("more", "at least") else -1.0
     paper = claim.paper_value
-    if paper is not None and sign * (ours - paper) >= 0:
-        return "exceeds"
-    if claim.sense in ("at least", "at most"):
+    mark = claim.neutral if not claim.is_bound or paper is None else paper
+    gained, allowed = claim.beyond(ours, mark), margin(mark)
+    if allowed and abs(gained) <= allowed:
+        return "undecided"
+    if claim.is_bound:
+        return "exceeds" if gained >= 0 else "contradicts"
+    if gained <= 0:
         return "contradicts"
-    return "direction" if sign * (ours - claim.neutral) > 0 else "contradicts"
+    if paper is None or claim.beyond(ours, paper) < margin(paper):
+        return "direction"
+    if _effect(claim, ours) > OVERSHOOT * _effect(claim, paper):
+        return "overshoots"
+    return "exceeds"
+
+
+def _effect(claim: Claim, value: float) -> float:
+    """The size of an effect: of a ratio its logarithm, else how far it is from neutral."""
+    if claim.unit == "×" and value > 0 and claim.neutral > 0:
+        return abs(math.log(value / claim.neutral))
+    return abs(value - claim.neutral)

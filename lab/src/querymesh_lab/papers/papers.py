@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from querymesh.errors import QueryMeshError, SetupError
 from querymesh.options import check_name
@@ -34,7 +31,6 @@ PAPERS: Mapping[str, Figures] = {
 """The figures of each paper, by the name of its system."""
 
 ALL = "all"
-COLOURS = {"exceeds": "green", "direction": "yellow", "contradicts": "red", "not yet": "dim"}
 
 
 def reproduce(
@@ -63,6 +59,26 @@ def reproduce(
     return rows
 
 
+def read_rows(
+    paper: str, files: Sequence[Path], figures: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """The rows that earlier runs wrote, of one paper or of all, in the order of the files.
+
+    With `figures` only rows of these. A claim that several files have is taken from the last.
+    """
+    check_name("paper", paper, (*PAPERS, ALL))
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for file in files:
+        try:
+            rows = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            raise QueryMeshError(f"cannot read rows from {file}: {problem}") from problem
+        for row in rows:
+            if paper in (row["paper"], ALL) and (not figures or row["figure"] in figures):
+                found[row["paper"], row["figure"], row["claim"]] = row
+    return list(found.values())
+
+
 def _draw(paper: str, found: Reproduced, folder: Path, log: Log) -> None:
     try:
         for drawing in found.drawings:
@@ -72,41 +88,3 @@ def _draw(paper: str, found: Reproduced, folder: Path, log: Log) -> None:
         log(f"no plots: {missing}")
     except OSError as problem:
         raise QueryMeshError(f"cannot write to {folder}: {problem.strerror}") from problem
-
-
-def print_rows(rows: list[dict[str, Any]], console: Console) -> None:
-    """The rows as a table for people."""
-    table = Table(title="querymesh reproduce", title_justify="left")
-    table.add_column("figure")
-    table.add_column("claim", overflow="fold")
-    for name in ("paper", "ours", "A/A"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict", overflow="fold")
-    for row in rows:
-        colour = COLOURS[row["verdict"]]
-        bound = {"project": " (ours)"}.get(row["whose"], "")
-        table.add_row(
-            f"{row['paper']} {row['figure']}",
-            row["claim"],
-            "–" if row["paper_value"] is None else f"{row['paper_value']:g} {row['unit']}{bound}",
-            "–" if row["our_value"] is None else f"{_shown(row['our_value'])} {row['unit']}",
-            "" if row["a_a"] is None else f"{row['a_a']:.2f}",
-            f"[{colour}]{row['verdict']}[/]{', noisy' if row['noisy'] else ''}",
-        )
-    console.print(table)
-    for note, claims in _noted(rows).items():
-        console.print(Text(f"{'; '.join(claims)}: {note}"), soft_wrap=True)
-
-
-def _shown(value: float) -> str:
-    """Three digits; five from a hundred on, where three would leave no place behind the point."""
-    return f"{value:.5g}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _noted(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The notes, each with the claims it belongs to."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if row["note"]:
-            found.setdefault(row["note"], []).append(f"{row['figure']} {row['claim']}")
-    return found

@@ -19,6 +19,7 @@ from querymesh_lab.papers.cbr import (
     random_claims,
     random_selectivities,
     skew,
+    timed_streams,
 )
 from querymesh_lab.papers.cbr.stream_star import StreamStar, skewed
 
@@ -100,6 +101,7 @@ def test_a_mean_has_its_confidence_interval():
     assert found["mean"] == 2.0
     assert found["half_interval"] == pytest.approx(4.30 / np.sqrt(3), rel=1e-3)
     assert found["streams"] == 3
+    assert eddy_runs.mean_and_error([1.0])["half_interval"] is None
 
 
 def test_two_attributes_tell_the_class_only_together():
@@ -162,6 +164,46 @@ def test_how_near_to_content_knows_has_a_row_for_each_number_of_joins():
     ]
 
 
+def test_with_few_streams_a_mean_within_its_interval_of_the_bound_is_undecided():
+    calls = [_counted(4.0, learns, knows=1.0) for learns in (1.02, 1.06)]
+    found = [random_selectivities.RandomStreams(4, counted=calls)]
+    row = random_claims.above_knows(found)[0]
+    assert row.our_value == pytest.approx(4.0)
+    assert row.half_interval > 1.0
+    assert row.verdict == "undecided"
+
+
+def test_figure_7_says_that_its_streams_were_fitted():
+    streams = random_selectivities.RandomStreams(6, 0.05, [_counted(4.0, 2.0)])
+    streams.details = dict
+    rows = random_claims.figure_7([streams])
+    assert [row.claim.paper_value for row in rows] == [37.0] * 3
+    assert all(row.as_row("")["fitted"] for row in rows)
+
+
+def test_times_stand_beside_both_forms_of_sbr():
+    seconds = {
+        eddy_runs.SBR: (1.0,), eddy_runs.LOTTERY: (4.0,), eddy_runs.LEARNS: (2.0,), CONTROL: (1.1,)
+    }  # fmt: skip
+    timing = Timing(seconds, eddy_runs.SBR)
+    found = timed_streams.TimedStreams("7", "a point", 0.05, [timing], [], [])
+    lottery, least = timed_streams.results([found])
+    assert (lottery.our_value, least.our_value) == (50.0, -100.0)
+    assert "lottery" in lottery.claim.claim
+    assert "least" in least.claim.claim
+    assert [row.claim.paper_value for row in (lottery, least)] == [25.4, 25.4]
+    assert (lottery.verdict, least.verdict) == ("exceeds", "contradicts")
+    assert lottery.a_a == pytest.approx(1.1)
+
+
+def test_streams_beyond_the_first_are_not_counted_with_settings_of_our_own():
+    counted = (_counted(4.0, 2.0, own=1.0), _counted(4.0, 3.0))
+    del counted[1].calls[eddy_runs.OWN]
+    point = skew.SkewPoint(2, 0.05, counted)
+    assert point.improvements(eddy_runs.OWN) == [75.0]
+    assert point.improvement() == pytest.approx(37.5)
+
+
 def _counted(sbr, learns, own=None, knows=None):
     calls = {
         eddy_runs.SBR: sbr,
@@ -170,7 +212,7 @@ def _counted(sbr, learns, own=None, knows=None):
         eddy_runs.OWN: own or learns,
         eddy_runs.KNOWS: knows or learns,
     }
-    return eddy_runs.CountedRun(calls, calls, Metrics())
+    return eddy_runs.CountedRun(calls, dict(calls), Metrics())
 
 
 def test_figure_8_finds_that_the_sensor_tells_most_about_light():

@@ -52,7 +52,7 @@ def figure_10(bench: Bench) -> Reproduced:
     gains = {}
     for name, figure in ADAPTING.items():
         raced = amri_figures.adapting(bench, name)
-        gains[name] = raced[1][0].our_value or 0.0
+        gains[name] = raced[1][0]
         found.add(_drawn(figure, raced))
     found.results.append(amri_figures.trend(gains))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -170,12 +171,17 @@ def adapting(bench: Bench, name: str) -> tuple[IndexRace, list[Result]]:
     return found, rows
 
 
-def trend(gains: dict[str, float]) -> Result:
-    """The row that compares the gain with many paths to that with few."""
+def trend(rows: dict[str, Result]) -> Result:
+    """The row that compares the gain with many paths to that with few.
+
+    Its control is the product of both races': noise of either may be in it.
+    """
     claim = Claim(
         "amri", "10c-e", "gain over hash indices with many paths by that with few", 1.73 / 1.24
     )
-    return Result(claim, gains["many"] / gains["few"], None, "", {"gains": gains})
+    gains = {name: row.our_value or 0.0 for name, row in rows.items()}
+    a_a = math.prod(1 + abs((rows[name].a_a or 1.0) - 1) for name in ("many", "few"))
+    return Result(claim, gains["many"] / gains["few"], a_a, "", {"gains": gains})
 
 
 def _few_counts(bench: Bench) -> tuple[int, ...]:

@@ -25,10 +25,11 @@ import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.query.bind.windowed_join import bind_join
+from querymesh.query.join import JoinQuery
 from querymesh.query.parse.query import query
 from querymesh_lab.bench.data.intel_lab import mote_places
 from querymesh_lab.bench.data.real_streams import quarters
-from querymesh_lab.bench.joins.core_run import as_batches
+from querymesh_lab.bench.joins.core_run import Streams, as_batches
 from querymesh_lab.papers.amri.index_race import IndexCourse, course
 from querymesh_lab.papers.amri.index_rivals import QUICK, STEP_ROWS, TRAINED, TUPLES
 from querymesh_lab.papers.cbr.cbr_lab import readings
@@ -42,6 +43,13 @@ WINDOW = 40_000
 def lab_course(folder: Path, quick: bool) -> IndexCourse:
     """Trained on the first readings, run on the ones after them."""
     by = QUICK if quick else 1
+    join, training, streams = lab_streams(folder, by)
+    step_rows = 100 if quick else STEP_ROWS
+    return course("Lab data", join, training, streams, step_rows, TRAINED // by)
+
+
+def lab_streams(folder: Path, by: int) -> tuple[JoinQuery, Streams, Streams]:
+    """The join, the readings to train on and those after them, all `by` times shorter."""
     rows, window = 4 * TUPLES // by, WINDOW // by
     taken = located(folder, 2 * rows)
     training, streams = (as_batches(quarters(taken.slice(first, rows))) for first in (0, rows))
@@ -55,8 +63,7 @@ def lab_course(folder: Path, quick: bool) -> IndexCourse:
     )
     schemas = {name.upper(): streams[name].schema for name in names}
     join = bind_join(query(f"SELECT {ids} FROM {ranges} WHERE {equal}", time="ts"), schemas)
-    step_rows = 100 if quick else STEP_ROWS
-    return course("Lab data", join, training, streams, step_rows, TRAINED // by)
+    return join, training, streams
 
 
 def located(folder: Path, rows: int) -> pa.Table:

@@ -8,9 +8,9 @@ from querymesh_lab.drawing import bars, lines, strips
 from querymesh_lab.papers.cbr.adapt_figures import Moment
 from querymesh_lab.papers.cbr.cost_figures import DearerPoint
 from querymesh_lab.papers.cbr.eddy_runs import KNOWS, LEARNS, LOTTERY, OWN, SBR
-from querymesh_lab.papers.cbr.random_claims import us_a_call
 from querymesh_lab.papers.cbr.random_selectivities import RandomStreams
 from querymesh_lab.papers.cbr.skew import DRAWN, SkewPoint
+from querymesh_lab.papers.cbr.timed_streams import RIVALS, TimedStreams, us_a_call
 
 GAIN = "% improvement over SBR"
 CALLS, TIME = "routing calls", "execution time"
@@ -26,10 +26,8 @@ def skew(points: Sequence[SkewPoint]) -> dict[str, str]:
                 (f"{CALLS} (Knows)", point.improvement(KNOWS)),
                 (f"{CALLS} (Learns)", point.improvement(LEARNS)),
                 (f"{CALLS} (Learns, beyond)", point.improvement(OWN)),
-                (f"{TIME} (Learns)", point.time_gain),
             ):
-                if gain is not None:
-                    values.append({"skew": point.skew, "what": name, "gain": gain})
+                values.append({"skew": point.skew, "what": name, "gain": gain})
         number = DRAWN.get(joins)
         name = f"figure-{number}" if number else f"figure-3-4-{joins}-joins"
         titles = ("skew = A - B, %", GAIN)
@@ -60,8 +58,17 @@ def by_aggregate(found: Sequence[RandomStreams]) -> dict[str, str]:
 
 def _gains(points: Sequence[tuple[float, RandomStreams]], across: str) -> str:
     values = [{"x": x, "what": CALLS, "gain": s.improvement(LOTTERY)} for x, s in points]
-    values += [{"x": x, "what": TIME, "gain": s.time_gain} for x, s in points if s.timings]
     return lines(values, "x", "what", "gain", (across, GAIN), points=True)
+
+
+def times(found: Sequence[TimedStreams]) -> dict[str, str]:
+    """The times of Figures 3, 4, 6 and 7: less than either form of SBR."""
+    values = [
+        {"point": streams.name, "over": over, "gain": streams.gain(over)}
+        for streams in found
+        for over in RIVALS
+    ]
+    return {"figure-times": bars(values, "point", "over", "gain", "% less time than SBR")}
 
 
 def moments(found: Sequence[Moment]) -> dict[str, str]:
@@ -93,12 +100,13 @@ def dearer(found: Sequence[DearerPoint]) -> dict[str, str]:
     return {"figure-9": lines(values, "us", "what", "gain", titles, points=True)}
 
 
-def overhead(found: Sequence[RandomStreams]) -> dict[str, str]:
+def overhead(found: Sequence[TimedStreams]) -> dict[str, str]:
     """Figure 10: the overhead of routing, by the number of joins."""
     values = [
-        {"joins": f"{streams.joins} joins, {name}", "what": what, "us": us}
+        {"joins": f"{streams.point} joins, {name}", "what": what, "us": us}
         for streams in found
-        for name in (SBR, LEARNS)
+        if streams.figure == "6"
+        for name in (SBR, LOTTERY, LEARNS)
         for what, us in us_a_call(name, streams).items()
     ]
     return {"figure-10": bars(values, "joins", "what", "us", "µs a routed tuple")}

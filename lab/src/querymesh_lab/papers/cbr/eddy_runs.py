@@ -1,14 +1,13 @@
 """SBR, Content-Learns and Content-Knows on one stream: routing calls, and time (CBR § 6.2).
 
-All three run on the fabric, in this process. Calls are counted with small chunks, so that decisions
-are nearly those of an Eddy that decides tuple by tuple; times are taken with the chunk that users
-get, since each ruster has a fixed price.
+All three run on the fabric. Calls are counted with small chunks, so that decisions are nearly those
+of an Eddy that decides tuple by tuple; times are taken with larger ones, since each ruster has a
+fixed price, and in processor time.
 
 The paper's SBR draws an operator with a chance inverse to its selectivity, as TelegraphCQ does. An
-Eddy that always goes to the least selectivity is a better rival, and is counted as well. A lottery
-spreads a chunk over all subsets of operators, which is slow; it has nothing to learn that a few
-hundred tuples would not tell, so its calls are counted on the stream's first part, and it is not
-timed.
+Eddy that always goes to the least selectivity is a better rival; both are counted and timed. A
+lottery spreads a chunk over all subsets of operators, which is slow; it has nothing to learn that a
+few hundred tuples would not tell, so its calls are counted on the stream's first part.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -142,15 +142,15 @@ class CountedRun:
         return 100 * (self.late[of] / self.late[KNOWS] - 1)
 
 
-def count(case: EddyCase, routing: Routing = COUNTING) -> CountedRun:
-    """Count every rival's routing calls on a stream."""
+def count(case: EddyCase, routing: Routing = COUNTING, beyond: bool = True) -> CountedRun:
+    """Count every rival's routing calls on a stream; `beyond`, also with settings of our own."""
     rows = case.batch.num_rows
     split = min(LEARNED_AFTER, rows // 2)
     calls, late = {}, {}
     learns, knows = case.learns(routing), case.knows()
-    routers: dict[str, Router] = {
-        SBR: case.sbr(routing), LEARNS: learns, OWN: case.learns(FURTHER)
-    }  # fmt: skip
+    routers: dict[str, Router] = {SBR: case.sbr(routing), LEARNS: learns}
+    if beyond:
+        routers[OWN] = case.learns(FURTHER)
     if case.orders:
         routers[KNOWS] = knows
     learned = Metrics()
@@ -170,35 +170,45 @@ def count(case: EddyCase, routing: Routing = COUNTING) -> CountedRun:
 def time(
     case: EddyCase, rounds: int, routing: Routing = TIMING
 ) -> tuple[Timing, dict[str, Metrics]]:
-    """SBR and Content-Learns against each other, each from nothing learned; SBR runs twice."""
+    """Both forms of SBR and Content-Learns, each from nothing learned, by processor time; SBR to
+    the least selectivity runs twice."""
     last: dict[str, Metrics] = {}
 
-    def runs(name: str, router: Callable[[Routing], Router]) -> Callable[[], int]:
+    def runs(name: str, router: Callable[[Routing], Router], by: Routing) -> Callable[[], int]:
         def go() -> int:
-            last[name] = case.run(router(routing))
+            last[name] = case.run(router(by))
             return last[name].rows_out
 
         return go
 
-    contenders = {SBR: runs(SBR, case.sbr), LEARNS: runs(LEARNS, case.learns)}
-    return interleave(contenders, rounds), last
+    contenders = {
+        SBR: runs(SBR, case.sbr, routing),
+        LOTTERY: runs(LOTTERY, case.sbr, replace(routing, choice="lottery")),
+        LEARNS: runs(LEARNS, case.learns, routing),
+    }
+    return interleave(contenders, rounds, clock=process_time), last
 
 
-def time_gain(timing: Timing) -> float:
-    """Percent less time than SBR, by the median of the rounds."""
-    return 100 * (1 - timing.ratio(LEARNS, SBR))
+def time_gain(timing: Timing, over: str = SBR) -> float:
+    """Percent less time of Content-Learns than a form of SBR, by the median of the rounds."""
+    return 100 * (1 - timing.ratio(LEARNS, over))
 
 
-def mean_and_error(values: Sequence[float]) -> dict[str, float]:
+def mean_and_error(values: Sequence[float]) -> dict[str, float | None]:
     """The mean of several streams with half its 95 % confidence interval (Table 2)."""
-    if len(values) < 2:
-        return {"mean": statistics.fmean(values), "half_interval": math.nan, "streams": len(values)}
-    error = statistics.stdev(values) / math.sqrt(len(values))
     return {
         "mean": statistics.fmean(values),
-        "half_interval": STUDENT.get(len(values) - 1, 2.0) * error,
+        "half_interval": half_interval(values),
         "streams": len(values),
     }
+
+
+def half_interval(values: Sequence[float]) -> float | None:
+    """Half the 95 % confidence interval of a mean; None of one value alone."""
+    if len(values) < 2:
+        return None
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return STUDENT.get(len(values) - 1, 2.0) * error
 
 
 STUDENT = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26,

@@ -54,6 +54,12 @@ FORECAST = (
 )
 
 
+FITTED = (
+    "memory counts by width and π leaves 2 of 6 columns, chosen so that Q1 has two best plans: "
+    "as § 4.1 counts it, it has one"
+)
+
+
 def claim(figure: str, name: str, paper: float | None, **other: Any) -> Claim:
     """A claim in percent, against RAND's 50 unless told."""
     return Claim("om", figure, name, paper, **{"unit": "%", "neutral": 50.0, **other})
@@ -77,7 +83,8 @@ def figure_3a(bench: Bench, folder: Path) -> tuple[list[Result], list[RoundsFoll
     asked = mean["rounds"]
 
     def row(name: str, value: float, paper: float, **other: Any) -> Result:
-        return Result(claim("3a", name, paper, **other), value, None, "", details)
+        wanted = claim("3a", name, paper, **other)
+        return Result(wanted, value, None, "", details, fitted=FITTED)
 
     return [
         row("Q1: rounds with the best plan, k = 10", mean["fidelity"], 80.0),
@@ -147,7 +154,8 @@ def figure_3b(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPo
     details = {"points": [vars(point) for point in points]}
 
     def row(name: str, value: float, paper: float | None, note: str, **other: Any) -> Result:
-        return Result(claim("3b", name, paper, **other), value, None, note, details)
+        wanted = claim("3b", name, paper, **other)
+        return Result(wanted, value, None, note, details, fitted=FITTED)
 
     at = f"{least.series} to {least.at:g}"
     return [
@@ -172,7 +180,8 @@ def figure_3c(bench: Bench, folder: Path) -> tuple[list[Result], list[FidelityPo
     details = {"points": [vars(point) for point in points]}
 
     def row(name: str, value: float, paper: float | None, note: str, **other: Any) -> Result:
-        return Result(claim("3c", name, paper, **other), value, None, note, details)
+        wanted = claim("3c", name, paper, **other)
+        return Result(wanted, value, None, note, details, fitted=FITTED)
 
     return [
         row("Q1: k = 10", at[10]["fidelity"], 80.0, ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -60,10 +60,10 @@ def time_search(
     training = generated_training_set(tuples, operators, rows=rows, seed=seed)
     find, begin = chosen("search", search, SEARCHES), chosen("start", start, STARTS)
     rng = np.random.default_rng(seed)
-    started = perf_counter()
+    started = process_time()
     problem = Problem(training, OVERHEADS, chosen("route search", route_search, ROUTE_SEARCHES))
     found = find(problem, begin, rng, stop)
-    seconds = perf_counter() - started
+    seconds = process_time() - started
     evaluated = problem.evaluated, problem.meshes_costed, problem.subsets_routed
     first = problem.solve(begin(problem, np.random.default_rng(seed)))
     return SearchTime(

@@ -8,6 +8,7 @@ when its first batch is done, since before that Spark is planning.
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ from querymesh.spark.run import run
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.claim import Claim, Result
 from querymesh_lab.papers.qm.rivals import QM, SP, LookUpSubject, arrow_batches, train_rivals
-from querymesh_lab.papers.qm.stream_rivals import EDDIES
+from querymesh_lab.papers.qm.windows.stream_rivals import EDDIES
 
 AGAIN = "QM again"
 POLL_SECONDS = 0.2
@@ -195,7 +196,14 @@ def results(figure: str, data: str, seen: OverTime) -> list[Result]:
 def ratio(rates: Mapping[str, list[float]], of: str, over: str) -> float:
     """The median over the turns of one rival's results a second over another's."""
     pairs = zip(rates[of], rates[over], strict=True)
-    return statistics.median(a / b if b else float("nan") for a, b in pairs)
+    return statistics.median(_quotient(a, b) for a, b in pairs)
+
+
+def _quotient(a: float, b: float) -> float:
+    """One by another, endless where only the other is none."""
+    if b:
+        return a / b
+    return math.inf if a else math.nan
 
 
 def ready(subject: LookUpSubject, rows: int) -> dict[str, Mesh]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.bench.data import intel_lab
 from querymesh_lab.bench.data.real_folder import folder_with
 from querymesh_lab.papers.claim import Claim
-from querymesh_lab.papers.qm import output_rate, over_time, search_time, sensitivity, starts
+from querymesh_lab.papers.qm import output_rate, over_time, search_time, starts
 from querymesh_lab.papers.qm import qm_charts as charts
 from querymesh_lab.papers.qm import qm_lab as lab
 from querymesh_lab.papers.qm.rivals import QM, LookUpSubject
 from querymesh_lab.papers.qm.ten_way import SOURCE
+from querymesh_lab.papers.qm.windows import grid, results_over_time, sensitivity, start_rates
 from querymesh_lab.papers.reproduced import Figures, Reproduced, without_data
 
 
@@ -20,7 +23,7 @@ def figure_10(bench: Bench) -> Reproduced:
     uniform = output_rate.measure(bench, output_rate.UNIFORM)
     look_ups = output_rate.race_look_ups(bench, output_rate.LOOK_UPS)
     varied = sensitivity.measure(bench, output_rate.POISSON)
-    overhead = output_rate.overhead_percent(poisson.race.last[QM].metrics)
+    overhead = output_rate.overhead_percent(poisson.last[QM].metrics)
     return Reproduced(
         output_rate.results(poisson, uniform, look_ups, varied),
         [
@@ -28,6 +31,37 @@ def figure_10(bench: Bench) -> Reproduced:
             lambda: charts.results_by_time(poisson),
             lambda: charts.overhead(*overhead),
         ],
+    )
+
+
+def grid_of(window_rows: int) -> Callable[[Bench], Reproduced]:
+    """A third of the grid that Figure 10 is asked on: all cells with such windows."""
+    return lambda bench: Reproduced(grid.measure(bench, grid.cells(window_rows)))
+
+
+def grid_jobs(bench: Bench) -> Reproduced:
+    """The cells of the grid that are timed as whole Spark jobs."""
+    return Reproduced(grid.measure_jobs(bench))
+
+
+def figure_11(bench: Bench) -> Reproduced:
+    """11a and 11b on windowed streams; says so where the Lab data are not there."""
+    ten = results_over_time.ten_streams(bench.quick)
+    found = _over_time("11a", bench, ten)
+    folder = folder_with(intel_lab.FILES)
+    if folder is None:
+        claim = Claim("qm", "11b", "Lab data, windows: results by the end, QM over SP", None)
+        found.results += without_data(bench, "Lab data", [claim])
+    else:
+        found.add(_over_time("11b", bench, results_over_time.lab(folder, bench.quick)))
+    return found
+
+
+def _over_time(figure: str, bench: Bench, subject: results_over_time.WindowedSubject) -> Reproduced:
+    seen = results_over_time.watch(bench, subject)
+    return Reproduced(
+        results_over_time.results(figure, subject.name, seen),
+        [lambda: charts.over_time(f"{figure}-windows", seen)],
     )
 
 
@@ -65,15 +99,24 @@ def figure_12(bench: Bench) -> Reproduced:
 
 
 def figure_13(bench: Bench) -> Reproduced:
-    """13: which start solution leads to the best mesh."""
+    """13: which start solution leads to the best mesh, on windowed streams."""
+    return Reproduced(start_rates.results(start_rates.measure(bench)))
+
+
+def figure_13_look_ups(bench: Bench) -> Reproduced:
+    """13 with static partners, by eq. 2, and for searches cut short."""
     found = starts.measure(bench)
     return Reproduced(starts.results(found), [lambda: charts.starts(found)])
 
 
 FIGURES: Figures = {
     "10": figure_10,
-    "11a": figure_11a,
-    "11b": figure_11b,
+    **{f"grid-{rows}": grid_of(rows) for rows in grid.WINDOW_ROWS},
+    "grid-spark": grid_jobs,
+    "11": figure_11,
+    "11a-look-ups": figure_11a,
+    "11b-look-ups": figure_11b,
     "12": figure_12,
     "13": figure_13,
+    "13-look-ups": figure_13_look_ups,
 }

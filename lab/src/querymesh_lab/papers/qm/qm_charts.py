@@ -36,7 +36,7 @@ def results_by_time(found: OutputRates) -> dict[str, str]:
     """The results of Figure 10's join so far, by processor time, step by step."""
     values = [
         {"seconds": at, "rival": name, "results": count}
-        for name, last in found.race.last.items()
+        for name, last in found.last.items()
         for at, count in last.curve
     ]
     titles = ("seconds of processor time", "results so far")

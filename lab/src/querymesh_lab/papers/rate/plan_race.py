@@ -54,9 +54,12 @@ class PlanRace:
 
     def pair(
         self, figures: tuple[str, str], slow: str, fast: str, results: float,
-        paper: float | None = None, what: str = "",
+        paper: float | None = None, what: str = "", fitted: str = "",
     ) -> list[Result]:  # fmt: skip
-        """Two rows, predicted and measured: how much sooner the second plan has so many results."""
+        """Two rows, predicted and measured: how much sooner the second plan has so many results.
+
+        `fitted` says what of the measured runs was chosen with their results in view.
+        """
         guessed, seen = self.times(slow, fast, results)
         what = what or f"for {results:,.0f} results"
         called = f"time of {slow} over {fast} {what}"
@@ -69,7 +72,7 @@ class PlanRace:
             Result(Claim("rate", figures[0], f"predicted {called}", paper), guessed),
             Result(
                 Claim("rate", figures[1], f"measured {called}", paper), seen,
-                self.a_a(results), note, self.details(),
+                self.a_a(results), note, self.details(), fitted=fitted,
             ),
         ]  # fmt: skip
 
@@ -79,6 +82,11 @@ class PlanRace:
         until_s = min(float(self.measured[name].times_s[-1]) for name in (leader, other))
         found = takes_the_lead(curves[leader], curves[other], until_s)
         return None if found is None else found[1]
+
+    def worst_a_a(self, counts: Sequence[float]) -> float | None:
+        """The control furthest from 1 among those for these results."""
+        known = [a_a for results in counts if (a_a := self.a_a(results)) is not None]
+        return max(known, key=lambda a_a: abs(a_a - 1), default=None)
 
     def furthest(self, counts: Sequence[float]) -> float | None:
         """The largest quotient, either way, of measured and predicted time for these results."""

@@ -8,14 +8,15 @@ import pytest
 from querymesh.mesh.mesh import written_mesh
 from querymesh_lab.bench.joins.core_run import as_batches, by_meshes, run_core
 from querymesh_lab.papers.qm.rivals import QM, SP
-from querymesh_lab.papers.qm.stream_rivals import (
+from querymesh_lab.papers.qm.ten_way import PARTITIONS
+from querymesh_lab.papers.qm.windows.stream_rivals import (
     StreamSubject,
+    on_meshes,
     probes_a_tuple,
     race_core,
     train_stream_rivals,
 )
-from querymesh_lab.papers.qm.ten_streams import HINTS, MEAN_GAP_US, TenStreams
-from querymesh_lab.papers.qm.ten_way import PARTITIONS
+from querymesh_lab.papers.qm.windows.ten_streams import HINTS, MEAN_GAP_US, TenStreams
 
 SMALL = TenStreams("poisson", in_window=400, streams=4)
 
@@ -43,6 +44,30 @@ def test_a_partition_shifts_every_third_stream_and_every_third_hint():
                 shift = design.shift if hint % PARTITIONS == k else 0
                 values = np.asarray(table[f"a{hint + 1}"])[here]
                 assert values.mean() == pytest.approx(1 + shift, abs=0.1)
+
+
+def test_with_one_kind_the_same_streams_are_shifted_for_every_symbol():
+    design = TenStreams("poisson", in_window=4000, kinds=1)
+    means = [np.asarray(table["v"]).mean() for table in design.tables(2).values()]
+    shifted = [number % PARTITIONS == 0 for number in range(10)]
+    assert means == [pytest.approx(4.0 if each else 1.0, abs=0.1) for each in shifted]
+
+
+def test_with_nine_kinds_three_streams_are_shifted_and_the_hints_are_the_digits_of_the_kind():
+    design = TenStreams("poisson", in_window=9000, kinds=9)
+    seen = set()
+    for number, table in enumerate(design.tables(2).values()):
+        partition = design.partition(np.asarray(table["symbol"]))
+        assert set(partition.tolist()) == set(range(9))
+        for kind in range(9):
+            here = partition == kind
+            shifted = (number - kind) % 10 in (0, 1, 3)
+            seen.add((number, kind) if shifted else None)
+            mean = np.asarray(table["v"])[here].mean()
+            assert mean == pytest.approx(4.0 if shifted else 1.0, abs=0.15)
+            hints = [np.asarray(table[f"a{hint + 1}"])[here].mean() > 2.5 for hint in range(HINTS)]
+            assert hints == [bool(kind + 1 >> hint & 1) for hint in range(HINTS)]
+    assert len(seen - {None}) == 27
 
 
 def test_a_probe_of_a_stream_shifted_alike_finds_as_many_as_asked_for():
@@ -100,6 +125,6 @@ def test_both_rivals_learn_from_the_same_profile_and_agree():
     assert meshes[SP].is_single
     counted = probes_a_tuple(design, profiles, meshes)
     assert counted.bound <= counted.oracle <= counted.sp
-    timing, last = race_core(subject, meshes, 1, lambda line: None, step=10_000)
+    timing, last = race_core(subject, on_meshes(meshes), 1, step=10_000)
     assert timing.answer[0] == last[QM].metrics.rows_out == last[SP].metrics.rows_out
     assert last[SP].probes_a_tuple >= 0.8 * last[QM].probes_a_tuple

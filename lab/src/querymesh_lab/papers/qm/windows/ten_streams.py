@@ -18,6 +18,10 @@ as it can:
 - nothing names the partition. In partition k the values of `a1` … `a5`, every third from the k-th,
   lie `shift` higher too, and overlap: from these a classifier has to find it.
 
+With other `kinds` than the paper's three partitions about as many streams are shifted in each, so
+that a tuple finds as much: with one kind always the same ones (one order is best for all), with
+more than three those that stand 0, 1 and 3 after the kind, and the hints are its binary digits.
+
 A probe of a stream that is shifted alike finds `matches` tuples on average, between 0.8 and 1.2
 times that from one stream to the next, since streams are so much slower or faster.
 """
@@ -41,6 +45,9 @@ from querymesh_lab.papers.qm.ten_way import (
 )
 
 HINTS = 5
+MANY_KINDS_SHIFT = (0, 1, 3)
+"""How far after its kind a stream is shifted, where there are more kinds than three."""
+
 MEAN_GAP_US = 500_000
 """Table 3: half a second between two tuples of a stream, on average."""
 
@@ -57,6 +64,7 @@ class TenStreams:
 
     streams: int = 10
     seed: int = 0
+    kinds: int = PARTITIONS
 
     @property
     def window_s(self) -> int:
@@ -67,7 +75,7 @@ class TenStreams:
     def symbols(self) -> int:
         """So many that a probe finds as much as asked for."""
         chance = meeting_chance(self.distribution)
-        return max(PARTITIONS, round(self.in_window * chance / self.matches))
+        return max(self.kinds, round(self.in_window * chance / self.matches))
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -94,11 +102,23 @@ class TenStreams:
             "id": np.arange(rows),
             "ts": pa.array(times, pa.timestamp("us", "UTC")),
             "symbol": symbol,
-            "v": self._values(partition == number % PARTITIONS, rng),
+            "v": self._values(self._is_shifted(number, partition), rng),
         }
         for hint in range(HINTS):
-            columns[f"a{hint + 1}"] = self._values(partition == hint % PARTITIONS, rng)
+            columns[f"a{hint + 1}"] = self._values(self._is_told(hint, partition), rng)
         return pa.table(columns)
+
+    def _is_shifted(self, number: int, partition: Ints) -> Bools:
+        """Whether a stream's joined values lie higher, by the partition of the symbol."""
+        if self.kinds <= PARTITIONS:
+            return np.asarray(partition == number % PARTITIONS)
+        return np.isin((number - partition) % self.streams, MANY_KINDS_SHIFT)
+
+    def _is_told(self, hint: int, partition: Ints) -> Bools:
+        """Whether a hint's values lie higher, by the partition of the symbol."""
+        if self.kinds <= PARTITIONS:
+            return np.asarray(partition == hint % PARTITIONS)
+        return np.asarray((partition + 1) >> hint & 1 == 1)
 
     def _values(self, shifted: Bools, rng: np.random.Generator) -> Ints:
         value = draw(self.distribution, len(shifted), rng) + np.where(shifted, self.shift, 0)
@@ -107,7 +127,7 @@ class TenStreams:
     def partition(self, symbol: Ints) -> Ints:
         """The true partition of each symbol, which its number does not tell."""
         shuffled = np.random.default_rng((self.seed, 5)).permutation(self.symbols)
-        return np.asarray(shuffled[symbol] % PARTITIONS, np.int64)
+        return np.asarray(shuffled[symbol] % self.kinds, np.int64)
 
     def query(self) -> Query:
         """The query S0 ⋈ S1 ⋈ … ⋈ S9."""

@@ -13,8 +13,12 @@ from dataclasses import asdict, replace
 from querymesh_lab.bench.case import Bench
 from querymesh_lab.papers.qm.output_rate import seen_and_unseen
 from querymesh_lab.papers.qm.rivals import QM, SAMPLE
-from querymesh_lab.papers.qm.stream_rivals import StreamSubject, probes_a_tuple, train_stream_rivals
-from querymesh_lab.papers.qm.ten_streams import TenStreams
+from querymesh_lab.papers.qm.windows.stream_rivals import (
+    StreamSubject,
+    probes_a_tuple,
+    train_stream_rivals,
+)
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 
 SHIFTS = (2, 3, 4)
 MATCHES = (1.25, 2.0, 3.0)

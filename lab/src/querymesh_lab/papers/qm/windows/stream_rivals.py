@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from querymesh.fabric.routers.make_eddy import CBR
 from querymesh.fabric.routers.routing import Routing
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.optimize.train.train import train_mesh
+from querymesh.optimize.train.training import Training
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.spark.run import run
@@ -39,25 +40,22 @@ from querymesh_lab.bench.joins.core_run import (
     run_core,
 )
 from querymesh_lab.bench.limits import effort_of_mesh, limits
-from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave
+from querymesh_lab.bench.measure import Log, RivalsDisagreeError, Timing, interleave, silent
 from querymesh_lab.papers.qm.rivals import QM, SP, arrow_batches, paper_training
-from querymesh_lab.papers.qm.ten_streams import TenStreams
+from querymesh_lab.papers.qm.windows.ten_streams import TenStreams
 
-STEP = 400_000
-"""Tuples of all streams that are taken at once; a view classifies its tenth of them together."""
+STEP = 10_000
+"""Tuples of all ten streams that are taken at once: 1,000 of each are classified together (W^TC)
+and dequeued at a time (Table 3)."""
 
 SAMPLE_WINDOWS = 2.2
 """Length of the sampled stretch: tuples of its second half meet full windows."""
 
-JOB_WINDOWS = 1.0
-"""Length of the streams in a Spark job, most of whose time is not the join's."""
+ARROW_BATCH = 100_000
+"""Rows that a Spark job carries to Python at once."""
 
 MR, MR_BATCHES = "MR+CBR", "MR+CBR in batches"
 """The Eddy with content-based routing: each tuple on its own way, or in naive batches [13]."""
-
-EDDY_PARTS = 4
-"""An Eddy hears of its tuples once a step: it gets shorter ones, or it would hardly learn. Of a
-half, a quarter and a tenth, a quarter took least time over other data of both kinds (`seed=7`)."""
 
 BATCH = 100
 """Tuples that arrived one after the other and travel together (§ 6.2)."""
@@ -110,15 +108,19 @@ def _by_alias(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def quiet_overheads(window: int) -> Overheads:
-    """What tests and leaves cost a join: the least of several readings, since a busy machine only
-    adds."""
+    """What tests and leaves cost a join, in windows of so many tuples of a stream."""
+    return Overheads(*_quiet_prices(), window)
+
+
+@cache
+def _quiet_prices() -> tuple[float, float]:
+    """The least of several readings, since a busy machine only adds."""
     test_us = min(asking_us.__wrapped__() for _ in range(CALIBRATIONS))
-    one_leaf_us = min(leaf_us.__wrapped__() for _ in range(CALIBRATIONS))
-    return Overheads(test_us, one_leaf_us, window)
+    return test_us, min(leaf_us.__wrapped__() for _ in range(CALIBRATIONS))
 
 
 def train_stream_rivals(
-    join: JoinQuery, profiles: Profiles, seed: int = 0, step: int = STEP
+    join: JoinQuery, profiles: Profiles, step: int = STEP, training: Training | None = None
 ) -> dict[str, JoinMesh]:
     """QM's mesh for each stream, and SP's: MJoin's [14] best order for each stream.
 
@@ -126,7 +128,7 @@ def train_stream_rivals(
     learns from, so it is at least as good as one by each stream's own selectivity.
     """
     window = max(step // len(join.aliases), 1)
-    training = paper_training(seed=seed, window=window)
+    training = replace(training or paper_training(), window=window)
     overheads = quiet_overheads(window)
     made = {}
     for name, one_route in ((QM, False), (SP, True)):
@@ -169,15 +171,6 @@ def probes_a_tuple(
 
 
 @dataclass
-class StreamRace:
-    """Rivals timed against each other: the core by processor time, the Spark job by the clock."""
-
-    core: Timing
-    job: Timing
-    last: Mapping[str, CoreRun]
-
-
-@dataclass
 class _Core:
     """Runs of the core; the clock is moved by what each run says it took."""
 
@@ -187,7 +180,7 @@ class _Core:
     last: dict[str, CoreRun] = field(default_factory=dict)
     clock_s: float = 0.0
 
-    def run(self, name: str, routers: Routers, parts: int = 1) -> tuple[int, ...]:
+    def run(self, name: str, routers: Routers) -> tuple[int, ...]:
         """One rival; a number of results, and a sum for each of their columns."""
         answer = np.zeros(1 + len(self.join.outputs), np.int64)
 
@@ -195,47 +188,45 @@ class _Core:
             answer[0] += batch.num_rows
             answer[1:] += [pc.sum(column).as_py() or 0 for column in batch.columns]
 
-        self.last[name] = run_core(
-            self.join, self.streams, routers, max(self.step // parts, 1), sink
-        )
+        self.last[name] = run_core(self.join, self.streams, routers, self.step, sink)
         self.clock_s += self.last[name].cpu_seconds
         return tuple(answer.tolist())
 
 
 def race_core(
     subject: StreamSubject,
-    meshes: Mapping[str, JoinMesh],
+    rivals: Mapping[str, Routers],
     rounds: int,
-    log: Log,
+    log: Log = silent,
     step: int = STEP,
+    warm_ups: int = 1,
 ) -> tuple[Timing, Mapping[str, CoreRun]]:
-    """The rivals on the core, interleaved, with the first of them twice a round; all must agree.
-
-    The Eddies have nothing but what they learn in the run, as the paper's had.
-    """
+    """The rivals on the core, interleaved, with the first of them twice a round; all must agree."""
     core = _Core(subject.join, as_batches(_by_alias(subject.tables())), step)
-    rivals = {name: by_meshes(mesh.meshes) for name, mesh in meshes.items()}
     actions = {name: partial(core.run, name, routers) for name, routers in rivals.items()}
-    for name, routing in EDDIES.items():
-        actions[name] = partial(core.run, name, by_eddies(CBR, routing), EDDY_PARTS)
-    timing = interleave(actions, rounds, log=log, clock=lambda: core.clock_s)
+    timing = interleave(actions, rounds, warm_ups=warm_ups, log=log, clock=lambda: core.clock_s)
     return timing, core.last
 
 
-def race_streams(
-    bench: Bench,
-    subject: StreamSubject,
-    meshes: Mapping[str, JoinMesh],
-    rounds: int,
-    step: int = STEP,
-) -> StreamRace:
-    """The rivals on the core and then, on less data, as Spark jobs; answers are the same."""
-    core, last = race_core(subject, meshes, rounds, bench.log, step)
-    less = replace(subject, windows=min(subject.windows, JOB_WINDOWS))
-    core_alone = _Core(less.join, as_batches(_by_alias(less.tables())), step)
-    expected = core_alone.run(QM, by_meshes(meshes[QM].meshes))
-    with arrow_batches(bench.session, step):
-        frames = {name: cached(bench.session, table) for name, table in less.tables().items()}
+def on_meshes(meshes: Mapping[str, JoinMesh]) -> dict[str, Routers]:
+    """The rivals that keep what they were trained to."""
+    return {name: by_meshes(mesh.meshes) for name, mesh in meshes.items()}
+
+
+def eddies() -> dict[str, Routers]:
+    """Both forms of the Eddy, with nothing but what they learn in the run, as the paper's had."""
+    return {name: by_eddies(CBR, routing) for name, routing in EDDIES.items()}
+
+
+def race_jobs(
+    bench: Bench, subject: StreamSubject, meshes: Mapping[str, JoinMesh], rounds: int
+) -> Timing:
+    """The rivals as whole Spark jobs by the clock, each over all rows in one batch; what they give
+    must be what the core gives."""
+    core = _Core(subject.join, as_batches(_by_alias(subject.tables())), ARROW_BATCH)
+    expected = core.run(QM, by_meshes(meshes[QM].meshes))
+    with arrow_batches(bench.session, ARROW_BATCH):
+        frames = {name: cached(bench.session, table) for name, table in subject.tables().items()}
 
         def job(mesh: JoinMesh) -> Fingerprint:
             return fingerprint.of_ids(run(mesh, frames, shards=SHARDS))
@@ -251,4 +242,4 @@ def race_streams(
             f"the Spark jobs gave {timing.answer[:2]} (results, sum of ids), the core gives "
             f"{expected[:2]}: their times cannot be compared"
         )
-    return StreamRace(core, timing, last)
+    return timing
