@@ -102,7 +102,7 @@ def _renamed(spelled: Spelled, names: dict[str, str]) -> Spelled:
 
 
 def shared(cases: list[WindowCase]) -> SharedJoin:
-    return share_joins([bound(case) for case in cases])[0]
+    return share_joins([bound(case) for case in cases])
 
 
 class SharedRunning:

@@ -117,7 +117,8 @@ class SharedJoin(JoinQuery):
     As a `JoinQuery` it is what is sent and stored: all streams with their longest windows, the keys
     by which all queries can be spread over shards as `classes`, and a view for each group and
     stream, by `label`. `parts` are the outputs of each query; `own` the conditions on one stream
-    alone, by its alias; `queries_column` has the mask of a stored tuple, for `masked` streams.
+    alone, by its alias; `in_all` the streams that all queries read. `queries_column` has the mask
+    of a stored tuple, for `masked` streams.
     """
 
     groups: tuple[JoinGroup, ...]
@@ -125,7 +126,7 @@ class SharedJoin(JoinQuery):
     own: Mapping[str, SharedQuery]
     stored: Mapping[str, StoredKeys]
     masked: frozenset[str]
-    spread: tuple[str, ...]
+    in_all: tuple[str, ...]
     queries_column: str
 
     @property
@@ -155,6 +156,16 @@ class SharedJoin(JoinQuery):
             for number, group in enumerate(self.groups)
             for alias in group.join.aliases
         }
+
+    @property
+    def spread(self) -> tuple[str, ...]:
+        """The streams that are in the results of all queries."""
+        return self.in_all
+
+    def of_view(self, label: str) -> tuple[JoinQuery, str]:
+        """The join of the group that a view is of, and its stream."""
+        group, alias = self.labels[label]
+        return self.groups[group].join, alias
 
     def readers(self, alias: str) -> int:
         """The mask of the queries that read a stream."""

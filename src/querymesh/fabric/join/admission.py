@@ -95,6 +95,7 @@ class Admission:
         passed = mask != 0
         arrivals, mask = arrivals.some(passed), mask[passed]
         keys, orders, values = [], [], {}
+        self._failed = np.zeros(len(arrivals), dtype=bool)
         for each, users in self._keys:
             found, there = self._computed(each.members[self.alias], arrivals.rows, mask, users)
             found = found if found.type == each.dtype else found.cast(each.dtype)
@@ -108,7 +109,8 @@ class Admission:
                 raise TypeError(f"{self.alias} is compared by {found.type}, which has no order")
             orders.append(_spread(codes, there, arrivals))
         joinable = mask != 0
-        self.unjoinable += int((~joinable).sum())
+        self.unjoinable += int((~joinable & ~self._failed).sum())
+        self.failed_keys += int(self._failed.sum())
         everyone = Entered(arrivals, mask, Keyed(joinable, tuple(keys), tuple(orders), values))
         return everyone.some(joinable)
 
@@ -121,7 +123,7 @@ class Admission:
             some = on_batch(key, rows.filter(pa.array(asked)), self._calls)
             failed = self._calls.take_failed()
             if failed is not None:
-                self.failed_keys += int(failed.sum())
+                self._failed[np.flatnonzero(asked)[failed]] = True
                 some = pc.if_else(pa.array(failed), pa.scalar(None, some.type), some)
             found = some.take(pa.array(np.cumsum(asked) - 1, mask=~asked))
         else:

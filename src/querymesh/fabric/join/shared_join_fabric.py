@@ -25,7 +25,7 @@ from querymesh.fabric.core.ruster import Ruster
 from querymesh.fabric.core.shared_fabric import tagged
 from querymesh.fabric.join.admission import Admission, Entered, values_of_group
 from querymesh.fabric.join.arrivals import Arrivals
-from querymesh.fabric.join.join_fabric import JoinFabric, Routers, Step, oldest_needed, static_stems
+from querymesh.fabric.join.join_fabric import JoinFabric, Routers, Step, static_stems
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept, moved
 from querymesh.fabric.join.view import Admitted, ViewFabric
 from querymesh.index.store.codes import microseconds
@@ -140,7 +140,7 @@ class GroupView(ViewFabric):
         return mask
 
 
-class SharedJoinFabric:
+class SharedJoinFabric(JoinFabric):
     """The states of all streams of joins that share one pass, and the views of their groups."""
 
     def __init__(
@@ -149,20 +149,21 @@ class SharedJoinFabric:
         statics: Mapping[str, Stem] | None = None,
         on_error: str = "raise",
     ) -> None:
-        self.join = join
+        self.join = self.shared = join
         self.streams = {alias: Stem() for alias in join.aliases}
         self.admissions = {
             alias: Admission(join, alias, UserCalls(join.query.functions, on_error))
             for alias in join.aliases
         }
         self.stems: dict[str, Stem] = dict(self.streams)
-        self.views: dict[str, GroupView] = {}
+        self._views: dict[str, GroupView] = {}
         for label, (number, alias) in join.labels.items():
             group = join.groups[number].join
             stems = {a: self.streams[a] for a in group.aliases}
             for table in group.statics:
                 stems[table.alias] = (statics or {})[_static_name(number, table.alias)]
-            self.views[label] = GroupView(join, number, alias, stems, on_error)
+            self._views[label] = GroupView(join, number, alias, stems, on_error)
+        self.views = dict(self._views)
 
     def admit(self, arrivals: Mapping[str, Arrivals], routers: Routers) -> Step:
         """Store what arrived and is for any query; `routers` are by the label of a view."""
@@ -171,9 +172,10 @@ class SharedJoinFabric:
         for alias, arrived in arrivals.items():
             admission = self.admissions[alias]
             entered = admission.enter(arrived)
+            self._count(alias)
             partitions[alias] = admission.partition(entered)
             rows = admission.with_mask(entered)
-            for label, view in self.views.items():
+            for label, view in self._views.items():
                 if view.alias == alias:
                     admitted[label] = view.set_out(entered, rows, routers[label])
         for alias, partition in partitions.items():
@@ -182,18 +184,25 @@ class SharedJoinFabric:
                 self.streams[alias].insert(partitions[alias])
         return Step(admitted, partitions)
 
+    def _count(self, alias: str) -> None:
+        """Note what was dropped before it was stored, with the first view of the stream."""
+        admission = self.admissions[alias]
+        view = next(each for each in self._views.values() if each.alias == alias)
+        view.unjoinable = admission.unjoinable
+        view.metrics.key_errors = admission.failed_keys + admission.errors
+
+    def for_view(self, label: str, arrivals: Arrivals) -> Arrivals:
+        """The arrivals that pass the conditions of some query of a view's group."""
+        view = self._views[label]
+        mask = self.admissions[view.alias].mask(arrivals.rows)
+        return arrivals.some(mask & view.group.mask != 0)
+
     def results(self, step: Step, routers: Routers) -> Iterator[pa.RecordBatch]:
         """The results whose last arrival is in the step, each row with the number of its query."""
         for label, admitted in step.admitted.items():
-            yield from self.views[label].results(admitted, routers[label])
+            yield from self._views[label].results(admitted, routers[label])
         for stem in self.streams.values():
             stem.settle()
-
-    def evict(self, horizon_us: int, counted: Mapping[str, int]) -> None:
-        """Forget what no later arrival can meet, by the longest windows."""
-        for alias in self.join.aliases:
-            if (oldest := oldest_needed(self.join, alias, horizon_us, counted)) is not None:
-                self.streams[alias].evict(oldest)
 
 
 def _static_name(group: int, alias: str) -> str:
@@ -215,7 +224,8 @@ def static_states(
 
 def make_join_fabric(
     join: JoinQuery, statics: Mapping[str, Stem] | None = None, on_error: str = "raise"
-) -> JoinFabric | SharedJoinFabric:
+) -> JoinFabric:
     """The fabric of a join, or of joins that share one pass."""
-    kind = SharedJoinFabric if isinstance(join, SharedJoin) else JoinFabric
-    return kind(join, statics, on_error)  # type: ignore[arg-type]
+    if isinstance(join, SharedJoin):
+        return SharedJoinFabric(join, statics, on_error)
+    return JoinFabric(join, statics, on_error)

@@ -24,7 +24,6 @@ class AskedJoin:
     """One query in the common names, its conditions by what they read."""
 
     number: int
-    aliases: dict[str, str]
     relations: dict[str, Relation]
     own: dict[str, tuple[Filter, ...]]
     classes: list[KeyClass]

@@ -28,7 +28,7 @@ def shard_classes(streams: Sequence[str], joins: Sequence[JoinQuery]) -> tuple[K
                     more = {**members, alias: each.members[alias]}
                     if all(_agrees(other, more) for other in joins):
                         members = more
-            known = any(members == other.members for other in found)
+            known = any(repr(members) == repr(other.members) for other in found)
             if not known and all(set(members) & set(other.aliases) for other in joins):
                 found.append(KeyClass(len(found), each.dtype, members))
     return tuple(found)

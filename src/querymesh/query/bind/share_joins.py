@@ -43,14 +43,14 @@ from querymesh.query.shared_join import (
 from querymesh.query.types import compute_type
 
 
-def share_joins(queries: Sequence[JoinQuery]) -> tuple[SharedJoin, tuple[dict[str, str], ...]]:
-    """The joins as one, and for each the common alias of each of its own."""
+def share_joins(queries: Sequence[JoinQuery]) -> SharedJoin:
+    """The joins as one."""
     if len(queries) > MOST_QUERIES:
         raise QueryError(f"at most {MOST_QUERIES} queries share one pass, not {len(queries)}")
     sharing = _Sharing()
     for join in queries:
         sharing.add(join)
-    return sharing.shared(), tuple(each.aliases for each in sharing.queries)
+    return sharing.shared()
 
 
 class _Sharing:
@@ -75,7 +75,6 @@ class _Sharing:
         self.queries.append(
             AskedJoin(
                 number=len(self.queries),
-                aliases=renamed,
                 relations={
                     renamed[r.alias]: Relation(r.name, renamed[r.alias], windows.get(r.alias))
                     for r in join.query.relations
@@ -144,7 +143,7 @@ class _Sharing:
             self._group(group, join, stored) for group, join in zip(groups, alone, strict=True)
         )
         own = {stream.alias: self._own(stream, query) for stream in streams}
-        spread = [s.alias for s in streams if all(s.alias in join.aliases for join in alone)]
+        in_all = [s.alias for s in streams if all(s.alias in join.aliases for join in alone)]
         shared = SharedJoin(
             query=query,
             streams=streams,
@@ -160,7 +159,7 @@ class _Sharing:
             own=own,
             stored=stored,
             masked=frozenset(),
-            spread=tuple(spread),
+            in_all=tuple(in_all),
             queries_column=free_name(
                 "__queries", {n for s in self.schemas.values() for n in s.names}
             ),

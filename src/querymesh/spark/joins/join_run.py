@@ -8,6 +8,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from querymesh.classify.tree import attributes_of
 from querymesh.errors import MeshFileError, SchemaError
@@ -62,6 +63,21 @@ def run_join(
         from querymesh.spark.joins.tree_run import run_tree
 
         return run_tree(job, data, options)
+    # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
+    struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
+    return begin_run(job, data, frames, options, struct)
+
+
+def begin_run(
+    job: Job,
+    data: Mapping[str, Data],
+    frames: Mapping[str, DataFrame],
+    options: RunOptions,
+    struct: StructType,
+) -> DataFrame:
+    """A join that is about to run as a DataFrame of the given schema, on its states."""
+    assert job.join is not None
+    join = job.join
     check_workers(next(iter(frames.values())).sparkSession)
     beginning = options.policy.begin(job)
     shards = shard_count(join, options.shards, job.tasks)
@@ -81,8 +97,6 @@ def run_join(
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return at_the_edge(task.run(batches, task_place()))
 
-    # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
-    struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
     out = laid.mapInArrow(results, struct)
     remember(out, run)
     return out
@@ -204,7 +218,10 @@ def _laid_out(
     inputs = []
     for alias in join.aliases:
         frame = frames[alias]
-        asked = set(attributes_of(meshes[alias].tree)) | set(join.columns_sent(alias))
+        asked = set(join.columns_sent(alias))
+        for label, mesh in meshes.items():
+            if join.of_view(label)[1] == alias:
+                asked |= set(attributes_of(mesh.tree))
         columns = [n for n in join.schemas[alias].names if following.whole_rows or n in asked]
         if join.counts_rows:
             frame = numbered(frame)
@@ -219,7 +236,7 @@ def _laid_out(
     laid, slots = shard_layout(
         inputs,
         run.cube,
-        drop_null_keys=not join.counts_rows,
+        drop_null_keys=not join.counts_rows and not join.codes_may_be_of_null,
         sort_by_time=not streaming and bool(join.times),
         sort_by_place=not streaming and join.counts_rows,
     )
