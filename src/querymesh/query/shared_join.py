@@ -105,6 +105,14 @@ class JoinGroup:
         return sum(1 << number for number in self.queries)
 
     @property
+    def conditions(self) -> list[str]:
+        """What it joins by, for people."""
+        first = next(iter(self.alone.views.values()))
+        found = [each.name for each in self.alone.classes]
+        found += [each.text for each in self.alone.compared]
+        return found + [op.name for op in first.operators if isinstance(op, Filter)]
+
+    @property
     def name(self) -> str:
         """Its queries for people: `q1, q3`."""
         return ", ".join(map(result_name, self.queries))
@@ -234,12 +242,12 @@ class SharedJoin(JoinQuery):
             readers = ", ".join(map(result_name, queries_in(self.readers(alias))))
             lines.append(f"{alias}: one state for {readers}")
         for group in self.groups:
-            conditions = [each.name for each in group.alone.classes]
-            conditions += [each.text for each in group.alone.compared]
-            if len(group.queries) == 1:
-                lines.append(f"{group.name} by itself: {' AND '.join(conditions)}")
-            else:
-                lines.append(f"{group.name} in one join: {' AND '.join(conditions)}")
+            conditions = " AND ".join(group.conditions)
+            how = "by itself" if len(group.queries) == 1 else "in one join"
+            lines.append(f"{group.name} {how}: {conditions}")
             for operator, _ in group.rest:
                 lines.append(f"  then {operator.name}")
+            for bound in group.bounds:
+                window = f"[RANGE {bound.range_us / 1e6:g} SECONDS]"
+                lines.append(f"  then {bound.alias} {window} [{result_name(bound.query)}]")
         return lines

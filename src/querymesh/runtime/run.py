@@ -12,7 +12,7 @@ from querymesh.errors import UnsupportedError
 from querymesh.explained import Explained
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.mesh.hypercube import Hypercube
-from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.query.model import Query
@@ -142,6 +142,9 @@ class Run(Explained):
         if self.cube is None:
             return self.view.mesh
         meshes = {alias: view.mesh for alias, view in self.views.items()}
+        if self.sharing:
+            streams = tuple(self.streams)
+            return SharedJoinMesh(self.query, meshes, self.rates, self.cube, streams)
         return JoinMesh(self.query, meshes, self.rates, self.cube)
 
     @property

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.index.tune.kinds import Index, index_of
-from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
@@ -145,7 +145,7 @@ def _query_and_mesh(
     """The query, and its mesh if that was given."""
     if isinstance(given, str):
         raise OptionError('a query is given as qm.query("SELECT ..."), not as bare text')
-    if isinstance(given, SharedMesh):
+    if isinstance(given, SharedMesh | SharedJoinMesh):
         raise UnsupportedError(
             "this mesh is of several queries in one pass: give the queries to run_all, which "
             "learns it"
