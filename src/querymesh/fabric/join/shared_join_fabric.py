@@ -29,10 +29,14 @@ from querymesh.fabric.join.join_fabric import JoinFabric, Routers, Step, static_
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept, moved
 from querymesh.fabric.join.view import Admitted, ViewFabric
 from querymesh.index.store.codes import microseconds
+from querymesh.index.store.partition import Partition
 from querymesh.index.store.stem import Stem
+from querymesh.query.bind.share import MOST_QUERIES
 from querymesh.query.expr import Column
 from querymesh.query.join import JoinQuery
 from querymesh.query.shared_join import SharedJoin
+
+_EVERY_QUERY = (1 << MOST_QUERIES) - 1
 
 
 class GroupView(ViewFabric):
@@ -49,6 +53,8 @@ class GroupView(ViewFabric):
             (FilterModule(operator, self._calls), served) for operator, served in self.group.rest
         ]
         self._masked = [a for a in self.group.join.aliases if a in shared.masked]
+        self.in_common: Mapping[str, int] = {}
+        """By stream, the queries that all its stored tuples are for: there is no need to look."""
 
     def set_out(self, entered: Entered, rows: pa.RecordBatch, router: Router) -> list[Admitted]:
         """The arrivals that are for a query of the group, on their way. `rows` are all of them."""
@@ -128,6 +134,8 @@ class GroupView(ViewFabric):
         reach from each of them to the newest."""
         mask = np.full(len(done), self.group.mask, np.int64)
         for alias in self._masked:
+            if self.in_common.get(alias, 0) & self.group.mask == self.group.mask:
+                continue
             masks = done.column(Column(alias, self.shared.queries_column))
             mask &= np.asarray(masks, np.int64)
         times: dict[str, Ints] = {}
@@ -156,6 +164,7 @@ class SharedJoinFabric(JoinFabric):
             for alias in join.aliases
         }
         self.stems: dict[str, Stem] = dict(self.streams)
+        self._masks: dict[int, tuple[Partition, int]] = {}
         self._views: dict[str, GroupView] = {}
         for label, (number, alias) in join.labels.items():
             group = join.groups[number].join
@@ -184,6 +193,22 @@ class SharedJoinFabric(JoinFabric):
                 self.streams[alias].insert(partitions[alias])
         return Step(admitted, partitions)
 
+    def _in_common(self) -> dict[str, int]:
+        """By stream that has masks, the queries that all its stored tuples are for."""
+        found = {}
+        masks: dict[int, tuple[Partition, int]] = {}
+        for alias in self.shared.masked:
+            found[alias] = _EVERY_QUERY
+            for partition in self.streams[alias].partitions:
+                known = self._masks.get(id(partition))
+                if known is None or known[0] is not partition:
+                    column = partition.rows.column(self.shared.queries_column)
+                    known = partition, int(np.bitwise_and.reduce(np.asarray(column, np.int64)))
+                masks[id(partition)] = known
+                found[alias] &= known[1]
+        self._masks = masks
+        return found
+
     def _count(self, alias: str) -> None:
         """Note what was dropped before it was stored, with the first view of the stream."""
         admission = self.admissions[alias]
@@ -199,6 +224,9 @@ class SharedJoinFabric(JoinFabric):
 
     def results(self, step: Step, routers: Routers) -> Iterator[pa.RecordBatch]:
         """The results whose last arrival is in the step, each row with the number of its query."""
+        in_common = self._in_common()
+        for view in self._views.values():
+            view.in_common = in_common
         for label, admitted in step.admitted.items():
             yield from self._views[label].results(admitted, routers[label])
         for stem in self.streams.values():
