@@ -113,6 +113,50 @@ def test_what_cannot_share_a_pass_is_refused_by_name(frames):
         assert as_multiset(results[1].toArrow()) == as_multiset(alone.toArrow())
 
 
+def test_what_only_spark_understands_of_a_query_is_its_own(frames):
+    asked = queries(
+        ALIKE[0],
+        "SELECT x.id AS a, hex(y.v) AS h FROM A x [RANGE 3 SECONDS], B y [RANGE 3 SECONDS] "
+        "WHERE x.k = y.k AND hex(x.v) LIKE '%A%'",
+    )
+    given = of(asked[0], frames)
+    with qm.run_all(asked, given, sample=given, policy=qm.policies.Single(**SMALL)) as results:
+        for query, out in zip(asked, results, strict=True):
+            alone = qm.run(query, given)
+            assert out.dtypes == alone.dtypes
+            rows = as_multiset(out.toArrow())
+            assert rows.total() > 100
+            assert rows == as_multiset(alone.toArrow())
+
+
+@pytest.mark.parametrize("index", ["amri", "bitmap"])
+def test_a_stream_learns_for_each_group_by_itself(spark, tmp_path, index):
+    tables, asked = streams(2), queries(f"{ALIKE[0]} AND a.v <> b.v AND a.v + b.v > 50", OTHER)
+    inputs = {
+        name: file_stream(spark, tmp_path / name, table, [0, 1, 2, 3])
+        for name, table in tables.items()
+    }
+    found = [Counter() for _ in asked]
+    checkpoint = str(tmp_path / "checkpoint")
+    policy = qm.policies.Mesh(sample_rows=100)
+    results = qm.run_all(
+        asked, inputs, checkpoint=checkpoint, watermark="1 hour", index=index, policy=policy
+    )
+
+    def take(query: int, rows, batch: int) -> None:
+        found[query].update(as_multiset(rows.toArrow()))
+        run.wait_until_learned(20)
+
+    run = qm.inspect(results)
+    writer = results.write_each(take).option("checkpointLocation", checkpoint)
+    assert writer.trigger(availableNow=True).start().awaitTermination(180)
+    assert not run.problems
+    assert run.views["a [q1]"].version > 0
+    for query, rows in zip(asked, found, strict=True):
+        batch = {name: spark.createDataFrame(tables[name]) for name in of(query, tables)}
+        assert rows == as_multiset(qm.run(query, batch, policy="single").toArrow())
+
+
 def random_queries(seed: int, rows: bool):
     """Random queries over the same inputs that can share a pass, and DuckDB's combinations."""
     for number in range(seed, 10**9, 1000):
@@ -192,5 +236,17 @@ def test_a_stream_goes_on_from_its_checkpoint_with_one_state_for_all_queries(spa
     stored = {name: state.rows for name, state in run.states.items()}
     assert set(stored) == {"a", "b", "c"}
     assert stored["a"] + stored["b"] < 2 * ROWS, "a state for each query would have more"
+    told = run.explain()
+    assert "join of 3 streams: a, b, c" in told
+    assert "q3 by itself: a.m = c.m" in told
+    assert set(run.progress["streams"]) == {
+        *("a [q1, q2]", "b [q1, q2]", "a [q3]", "c [q3]"),
+    }
+    run.explain(html=tmp_path / "run.html")
+    assert "Tuples that arrive on c [q3]" in (tmp_path / "run.html").read_text()
+    with pytest.raises(UnsupportedError, match="is not saved"):
+        run.mesh.save(tmp_path / "mesh.json")
+    with pytest.raises(UnsupportedError, match="give the queries to run_all"):
+        qm.run(run.mesh, inputs)
     with pytest.raises(qm.QueryMeshError, match="the query"):
         qm.run_all(asked[::-1], inputs, checkpoint=checkpoint)
