@@ -87,6 +87,14 @@ def test_other_joins_are_groups_of_their_own(other):
     assert groups(shared(AB, other)) == [(0,), (1,)]
 
 
+def test_a_query_that_asks_more_does_not_make_the_others_look_further_back():
+    more = f"{AB} AND a.m = b.m"
+    longer = more.replace("B b [RANGE 5", "B b [RANGE 50")
+    assert groups(shared(AB, longer)) == [(0,), (1,)]
+    assert groups(shared(AB, more.replace("RANGE 5", "RANGE 2"))) == [(0, 1)]
+    assert groups(shared(AB, AB.replace("RANGE 5", "RANGE 50"), longer)) == [(0, 1, 2)]
+
+
 def test_windows_that_count_other_numbers_of_rows_are_groups_on_one_state():
     rows = AB.replace("RANGE 5 SECONDS", "ROWS 5")
     found = shared(rows, rows.replace("ROWS 5", "ROWS 7"), rows)

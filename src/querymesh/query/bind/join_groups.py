@@ -1,7 +1,9 @@
 """Which of several joins have their combinations in common: queries by groups.
 
 A query joins a group where it asks for all equalities that the group joins by: the group's
-combinations then have all of its own, and finding them costs the group no probe more. Comparisons
+combinations then have all of its own, and finding them costs the group no probe more. If it asks
+for further equalities, its windows must not be longer than the group's, which would find more than
+anyone asks for. Comparisons
 and other conditions are the group's where all its queries have them; the rest is checked at the
 end, for who asks.
 """
@@ -54,11 +56,22 @@ class QueryGroup:
         the group has to do anyway."""
         if not _same_relations(self.first, query) or not all(map(query.has, self.first.classes)):
             return False
+        if not all(map(self.first.has, query.classes)) and not self._reaches_as_far_as(query):
+            return False
         if not self._is_linked(by_comparisons=True):
             return _texts(self.first.residual) <= _texts(query.residual)
         if not self._is_linked(by_comparisons=False):
             return _compared_texts(self.first) <= _compared_texts(query)
         return True
+
+    def _reaches_as_far_as(self, query: AskedJoin) -> bool:
+        """Whether the group's windows are as long: who asks for more equalities must not make those
+        who ask for fewer find what lies further back."""
+        return all(
+            relation.window is None
+            or relation.window.size <= max(_size(each, alias) for each in self.members)
+            for alias, relation in query.relations.items()
+        )
 
     def _is_linked(self, by_comparisons: bool) -> bool:
         links = [set(each.members) for each in self.first.classes]
@@ -132,6 +145,11 @@ def grouped(queries: Iterable[AskedJoin]) -> list[QueryGroup]:
             groups.append(group := QueryGroup())
         group.members.append(query)
     return sorted(groups, key=lambda group: min(each.number for each in group.members))
+
+
+def _size(query: AskedJoin, alias: str) -> int:
+    window = query.relations[alias].window
+    return 0 if window is None else window.size
 
 
 def _texts(filters: Iterable[Filter]) -> set[str]:
