@@ -25,7 +25,7 @@ from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import on_batch, one_batch
-from querymesh.fabric.join import probe, together, view
+from querymesh.fabric.join import probe, shared_join_fabric, together, view
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.join.view import own_conditions
@@ -236,7 +236,7 @@ def at_most(rows: int | None) -> Iterator[None]:
         yield
         return
     with ExitStack() as patched:
-        for module in (probe, together, view, fabric_module):
+        for module in (probe, together, view, fabric_module, shared_join_fabric):
             patched.enter_context(mock.patch.object(module, "MOST_ROWS", rows))
         yield
 
