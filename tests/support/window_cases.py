@@ -273,6 +273,17 @@ class Arrival(NamedTuple):
     from_number: int
 
 
+def arrivals(case: WindowCase, places: dict[str, dict[int, tuple[int, int]]]):
+    """When each tuple arrives, by alias and id; `places` are step and place, by input and id."""
+    return {
+        stream.alias: [
+            Arrival(places[stream.name][row][0], time_us, places[stream.name][row][1], number)
+            for row, time_us in enumerate(case.times_us(stream.name))
+        ]
+        for number, stream in enumerate(case.streams)
+    }
+
+
 def within_windows(case: WindowCase, table: pa.Table, arrivals: dict[str, list[Arrival]]) -> list:
     """The numbers of the combinations that all windows allow; `arrivals` are by alias and id."""
     numbers = {}

@@ -25,7 +25,7 @@ from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import on_batch, one_batch
-from querymesh.fabric.join import probe, together, view
+from querymesh.fabric.join import probe, shared_join_fabric, together, view
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.join.view import own_conditions
@@ -245,7 +245,7 @@ def at_most(rows: int | None) -> Iterator[None]:
         yield
         return
     with ExitStack() as patched:
-        for module in (probe, together, view, fabric_module):
+        for module in (probe, together, view, fabric_module, shared_join_fabric):
             patched.enter_context(mock.patch.object(module, "MOST_ROWS", rows))
         yield
 
@@ -253,7 +253,7 @@ def at_most(rows: int | None) -> Iterator[None]:
 def shards_of(join: JoinQuery, case: WindowCase, run: Run) -> dict[str, list[set[int]]]:
     """To which shards each tuple goes, by alias and id."""
     cube = cube_of(join, run.shards)
-    return {r.alias: _cells(join, cube, r.alias, case.inputs[r.name], run) for r in case.streams}
+    return {r.alias: cells(join, cube, r.alias, case.inputs[r.name], run) for r in case.streams}
 
 
 def cube_of(join: JoinQuery, shards: int) -> Hypercube:
@@ -267,7 +267,7 @@ def cube_of(join: JoinQuery, shards: int) -> Hypercube:
     return choose_shares(join_dimensions(join.aliases, classes), rates, shards)
 
 
-def _cells(join: JoinQuery, cube: Hypercube, alias: str, table: pa.Table, run: Run):
+def cells(join: JoinQuery, cube: Hypercube, alias: str, table: pa.Table, run: Run):
     own = np.zeros(table.num_rows, np.int64)
     for d in cube.owned(alias):
         own += cube.strides[d] * (_hashes(join, cube, d, alias, table, run) % cube.shares[d])
@@ -290,10 +290,14 @@ def _hashes(join: JoinQuery, cube: Hypercube, d: int, alias: str, table: pa.Tabl
     return codes
 
 
-def random_mesh(rng: random.Random, join: JoinQuery, alias: str, pruned: bool) -> Mesh:
-    """Any tree with any allowed route at each leaf, also such as training would never find."""
+def random_mesh(
+    rng: random.Random, join: JoinQuery, alias: str, pruned: bool, sent: list[str] | None = None
+) -> Mesh:
+    """Any tree with any allowed route at each leaf, also such as training would never find; `sent`
+    are the columns there are, if not those of the join alone."""
     bound = join.views[alias]
-    columns = join.columns_sent(alias) if pruned else join.schemas[alias].names
+    sent = sent or (join.columns_sent(alias) if pruned else None)
+    columns = join.schemas[alias].names if sent is None else sent
     tests = [test for test in TESTS if test.attribute in columns]
     count = 0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from querymesh.errors import MeshFileError, QueryMeshError
+from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.explained import Explained
 from querymesh.mesh.hypercube import Dimension, Hypercube
 from querymesh.mesh.mesh import Mesh
@@ -40,6 +40,11 @@ class JoinMesh(Explained):
         return f"<JoinMesh of {len(self.meshes)} streams ({streams})>"
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams, by alias."""
+        return tuple(self.meshes)
+
+    @property
     def routes(self) -> dict[str, tuple[Route, ...]]:
         """The routes of each stream's tuples."""
         return {alias: mesh.routes for alias, mesh in self.meshes.items()}
@@ -57,6 +62,25 @@ class JoinMesh(Explained):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the meshes as JSON; `querymesh.load` reads them back."""
         save_text(join_mesh_to_json(self), path)
+
+
+@dataclass(frozen=True, repr=False)
+class SharedJoinMesh(JoinMesh):
+    """The meshes of several joins that share one pass over their streams (QM § 5.2): one for each
+    group of queries and stream."""
+
+    sources: tuple[str, ...] = ()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams, each once."""
+        return self.sources
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Refused: the queries' functions and outputs are in no one SQL text."""
+        raise UnsupportedError(
+            "a mesh of several queries in one pass is not saved: run_all([...]) learns it anew"
+        )
 
 
 def join_mesh_to_json(mesh: JoinMesh) -> str:

@@ -24,6 +24,7 @@ from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery
+from querymesh.query.shared_join import SharedJoin
 from querymesh.runtime.channel import Channel, channel_folder
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.router_source import RouterSource
@@ -161,7 +162,7 @@ class Policy(ABC):
 
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
         """Refuse what it cannot run, naming what can."""
-        if isinstance(query, SharedQuery) and not self.shares_a_pass:
+        if isinstance(query, SharedQuery | SharedJoin) and not self.shares_a_pass:
             raise UnsupportedError(
                 f"policy {self.name!r} is for one query, not for several that share one pass: run "
                 "each by itself, or use policy='mesh'"

@@ -112,6 +112,20 @@ class JoinQuery:
         """Whether any window counts arrivals, which takes one shard."""
         return any(s.window is not None and s.window.kind == "rows" for s in self.streams)
 
+    @property
+    def spread(self) -> tuple[str, ...]:
+        """The streams whose rows may be spread over shards by themselves: one is in any result."""
+        return self.aliases
+
+    @property
+    def codes_may_be_of_null(self) -> bool:
+        """Whether a stored tuple may have NULL in a key."""
+        return False
+
+    def of_view(self, label: str) -> tuple[JoinQuery, str]:
+        """The join that a view is of, and its stream."""
+        return self, label
+
     def window_of(self, alias: str) -> Window | None:
         """The window of a relation; None of a static table."""
         return next((s.window for s in self.streams if s.alias == alias), None)

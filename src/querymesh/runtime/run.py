@@ -12,7 +12,7 @@ from querymesh.errors import UnsupportedError
 from querymesh.explained import Explained
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.mesh.hypercube import Hypercube
-from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.watch import Switch
 from querymesh.query.model import Query
@@ -38,6 +38,7 @@ class Run(Explained):
     `policy` and `engine` are those that were chosen; `views` are by alias. `cube` is how a join is
     spread over shards; `tree` is its shape where it runs as a tree of Spark's own joins. `loops`
     are what learns, plans and tunes while the query runs: every report goes to all of them.
+    `sharing` tells what joins in one pass share, a line each.
     `left_to_spark` are the conditions that Spark evaluates by itself, as people read them;
     `preparation` is what was found out before a filter ran, and what it took.
 
@@ -61,6 +62,7 @@ class Run(Explained):
         self.cube = cube
         self.rates = dict(rates or {})
         self.tree: JoinShape | None = None
+        self.sharing: tuple[str, ...] = ()
         self.left_to_spark: tuple[str, ...] = ()
         self.preparation: Preparation | None = None
         self.loops: list[Loop] = []
@@ -116,6 +118,11 @@ class Run(Explained):
         return {loop.alias: loop for loop in self.loops_of(RouterLoop)}
 
     @property
+    def streams(self) -> list[str]:
+        """The sources of the views, each once: those of queries that share a pass have several."""
+        return list(dict.fromkeys(view.bound.source.alias for view in self.views.values()))
+
+    @property
     def view(self) -> View:
         """The one view of a query over one source."""
         if len(self.views) > 1:
@@ -135,6 +142,9 @@ class Run(Explained):
         if self.cube is None:
             return self.view.mesh
         meshes = {alias: view.mesh for alias, view in self.views.items()}
+        if self.sharing:
+            streams = tuple(self.streams)
+            return SharedJoinMesh(self.query, meshes, self.rates, self.cube, streams)
         return JoinMesh(self.query, meshes, self.rates, self.cube)
 
     @property
@@ -216,13 +226,13 @@ class Run(Explained):
 
     def _counted(self, name: str) -> dict[str, int]:
         with self._lock:
-            return {alias: self._shards.counted(name, alias) for alias in self.views}
+            return {alias: self._shards.counted(name, alias) for alias in self.streams}
 
     @property
     def states(self) -> dict[str, StreamState]:
         """The state of each stream of a join over all shards, as it is after the last batch."""
         with self._lock:
-            return {alias: self._shards.state(alias) for alias in self.views}
+            return {alias: self._shards.state(alias) for alias in self.streams}
 
     @property
     def route_shares(self) -> dict[str, dict[str, float]]:
@@ -288,6 +298,7 @@ class Run(Explained):
             routeShares=self.route_shares[alias],
         )
         if self.cube is not None:
+            alias = view.bound.source.alias
             state = self.states[alias]
             progress["numInputRows"] = self.arrived[alias]
             progress["stateRows"] = state.rows

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from querymesh.errors import QueryMeshError, SchemaError, did_you_mean
-from querymesh.query.bind.share import SharedQuery, share
+from querymesh.errors import QueryMeshError, SchemaError, UnsupportedError, did_you_mean
+from querymesh.query.bind.share import SharedQuery, result_name, share
+from querymesh.query.bind.share_joins import share_joins
 from querymesh.query.bind.windowed_join import bind_join, stream_count
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import BoundQuery, Query
+from querymesh.query.shared_join import SharedJoin
 from querymesh.spark.conditions.around import Around
 from querymesh.spark.conditions.leave import LeftQuery, leave_to_spark
 from querymesh.spark.filters.native import CatalystColumns
@@ -47,20 +49,35 @@ class BoundInputs:
 
 @dataclass(frozen=True)
 class SharedInputs:
-    """Queries over one source bound together, their inputs by common alias, and what Spark does
-    around each; empty for queries that we understand in full."""
+    """Queries over one source, or over the same windowed streams, bound together, their inputs by
+    common alias, and what Spark does around each; empty for queries that we understand in full."""
 
-    bound: SharedQuery
+    bound: SharedQuery | SharedJoin
     data: Mapping[str, Data]
     around: Sequence[Around] = ()
+    queries: Sequence[Query] = ()
 
     def sample(self, given: Any) -> Any:
-        """A sample of the source with what Spark computes for the queries."""
+        """A sample of the source with what Spark computes for the queries; of windowed streams, by
+        their names."""
+        if isinstance(self.bound, SharedJoin):
+            return self._sample_by_name(given)
         if not isinstance(given, DataFrame | pa.Table):
             return given
         for each, part in zip(self.around, self.bound.parts, strict=bool(self.around)):
             given = each.input(part.source.alias, given)
         return given
+
+    def _sample_by_name(self, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        found = {str(name).lower(): each for name, each in given.items()}
+        for around, query in zip(self.around, self.queries, strict=bool(self.around)):
+            for relation in query.relations:
+                name = relation.name.lower()
+                if name in found:
+                    found[name] = around.input(relation.alias, found[name])
+        return found
 
 
 def bind_inputs(query: Query, given: Data | Inputs) -> BoundInputs:
@@ -82,7 +99,8 @@ def bind_inputs(query: Query, given: Data | Inputs) -> BoundInputs:
 
 
 def bind_shared(queries: Sequence[Query], given: Data | Inputs) -> SharedInputs:
-    """Queries over one source bound together; what we do not understand is Spark's to do."""
+    """Queries over one source, or over the same windowed streams, bound together; what we do not
+    understand is Spark's to do."""
     if not queries:
         raise QueryMeshError("there is no query to run: give at least one")
     for query in queries:
@@ -102,10 +120,30 @@ def bind_shared(queries: Sequence[Query], given: Data | Inputs) -> SharedInputs:
             raise
         around = [each.around for each in left]
         inputs = _with_columns_of(left, inputs)
-        bounds = _bound_each([each.query for each in left], inputs)
-    bound = share(bounds)
+        queries = [each.query for each in left]
+        bounds = _bound_each(queries, inputs)
+    bound = _shared(bounds)
     data = {r.alias: inputs[r.name.lower()] for r in bound.query.relations}
-    return SharedInputs(bound, data, around)
+    return SharedInputs(bound, data, around, queries)
+
+
+def _shared(bounds: Sequence[BoundQuery | JoinQuery]) -> SharedQuery | SharedJoin:
+    """The queries as one: all of them over one source, or all of them joins."""
+    joins = [bound for bound in bounds if isinstance(bound, JoinQuery)]
+    if len(joins) == len(bounds):
+        return share_joins(joins)
+    others = [bound for bound in bounds if isinstance(bound, BoundQuery)]
+    if joins:
+        apart = " and ".join(
+            ", ".join(result_name(k) for k, bound in enumerate(bounds) if isinstance(bound, kind))
+            + text
+            for kind, text in (
+                (JoinQuery, " join windowed streams"),
+                (BoundQuery, " read one source"),
+            )
+        )
+        raise UnsupportedError(f"{apart}, which do not share a pass: give them to run_all apart")
+    return share(others)
 
 
 def _bound(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery | JoinQuery:
@@ -114,10 +152,12 @@ def _bound(query: Query, schemas: Mapping[str, pa.Schema]) -> BoundQuery | JoinQ
     return query.bind(schemas)
 
 
-def _bound_each(queries: Sequence[Query], inputs: Mapping[str, Data]) -> list[BoundQuery]:
+def _bound_each(
+    queries: Sequence[Query], inputs: Mapping[str, Data]
+) -> list[BoundQuery | JoinQuery]:
     return [
-        query.bind({relation.name: arrow_schema(inputs[relation.name.lower()])
-                    for relation in query.relations})
+        _bound(query, {relation.name: arrow_schema(inputs[relation.name.lower()])
+                       for relation in query.relations})
         for query in queries
     ]  # fmt: skip
 

@@ -10,18 +10,19 @@ from pyspark.sql import DataFrame
 
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.index.tune.kinds import Index, index_of
-from querymesh.mesh.join_mesh import JoinMesh
+from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.query.render import to_text
+from querymesh.query.shared_join import SharedJoin
 from querymesh.spark.aggregate import aggregated
 from querymesh.spark.conditions.around import Around
 from querymesh.spark.filters.filter_run import run_filter
 from querymesh.spark.inputs import Data, Inputs, bind_inputs, bind_shared
-from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, FilterOptions, RunOptions, absolute
+from querymesh.spark.options import IDLE_TIMEOUT, WATERMARK, RunOptions, absolute
 from querymesh.spark.remembered import inspect, remember
 from querymesh.spark.results import Results
 
@@ -94,16 +95,23 @@ def run_all(
     *,
     policy: str | Policy = "mesh",
     engine: str = "auto",
+    index: str | Index = "hash",
+    shards: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    watermark: str = WATERMARK,
+    idle_timeout: str = IDLE_TIMEOUT,
     on_error: str = "raise",
-    sample: Data | None = None,
+    sample: Data | Inputs | None = None,
 ) -> Results:
-    """Run queries over one source in one pass (QM § 5.2): a DataFrame for each, as `Results`.
+    """Run queries over one source, or joins of the same windowed streams, in one pass (QM § 5.2): a
+    DataFrame for each, as `Results`.
 
-    What several of them ask is evaluated once a tuple. The options are those of `run`.
+    What several of them ask is evaluated once a tuple. A windowed stream is stored once, for all
+    joins that read it, and joins that are alike are made once. The options are those of `run`.
     """
-    options = FilterOptions(
-        policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
+    options = RunOptions(
+        policy=policy_of(policy), engine=engine, index=index_of(index), shards=shards,
+        checkpoint=absolute(checkpoint), watermark=watermark, idle_timeout=idle_timeout,
         on_error=on_error, sample=sample,
     )  # fmt: skip
     asked = tuple(queries)
@@ -115,7 +123,13 @@ def run_all(
     given = bind_shared(asked, inputs)
     options.policy.check(given.bound, options.engine)
     options = replace(options, sample=given.sample(options.sample))
-    together = run_filter(given.bound, given.data, None, options)
+    if isinstance(given.bound, SharedJoin):
+        from querymesh.spark.joins.shared_run import run_shared_joins
+
+        together = run_shared_joins(given.bound, given.data, options)
+    else:
+        options.refuse_join_options()
+        together = run_filter(given.bound, given.data, None, options)
     run = inspect(together)
     run.left_to_spark += tuple(name for each in given.around for name in each.names)
     finish = [each.finished for each in given.around]
@@ -131,7 +145,7 @@ def _query_and_mesh(
     """The query, and its mesh if that was given."""
     if isinstance(given, str):
         raise OptionError('a query is given as qm.query("SELECT ..."), not as bare text')
-    if isinstance(given, SharedMesh):
+    if isinstance(given, SharedMesh | SharedJoinMesh):
         raise UnsupportedError(
             "this mesh is of several queries in one pass: give the queries to run_all, which "
             "learns it"

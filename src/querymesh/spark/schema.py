@@ -84,10 +84,7 @@ def output_struct(
     for each.
     """
     if isinstance(bound, SharedQuery):
-        fields = [StructField(QUERY, IntegerType(), False)]
-        for number, part in enumerate(bound.parts):
-            fields.append(StructField(result_name(number), output_struct(part, inputs), True))
-        return StructType(fields)
+        return struct_of_parts(bound.parts, inputs)
     fields = []
     for output, arrow in zip(bound.outputs, bound.output_schema, strict=True):
         field = None
@@ -101,6 +98,19 @@ def output_struct(
         else:
             kind = from_arrow_type(arrow.type, prefer_timestamp_ntz=True)
             fields.append(StructField(output.name, kind, True))
+    return StructType(fields)
+
+
+def struct_of_parts(
+    parts: Sequence[BoundQuery],
+    inputs: Mapping[str, DataFrame | pa.Table],
+    leave_out: Collection[str] = (),
+) -> StructType:
+    """The Spark schema of what queries in one pass give: the query's number, a struct for each."""
+    fields = [StructField(QUERY, IntegerType(), False)]
+    for number, part in enumerate(parts):
+        struct = output_struct(part, inputs, leave_out)
+        fields.append(StructField(result_name(number), struct, True))
     return StructType(fields)
 
 

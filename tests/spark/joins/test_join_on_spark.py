@@ -21,7 +21,7 @@ import querymesh as qm
 from querymesh.index.tune.kinds import KINDS
 from querymesh.policies.registry import POLICIES, load_class
 from soak import SOAK
-from window_cases import MOST_ROWS, Arrival, WindowCase, as_multiset, case_of, results_of
+from window_cases import MOST_ROWS, WindowCase, arrivals, as_multiset, case_of, results_of
 from window_runs import bound
 
 STEPS = 4
@@ -89,17 +89,6 @@ def cut(table: pa.Table, seed: int) -> list[pa.Table]:
     mixed = table.take(pa.array(rng.permutation(table.num_rows)))
     cuts = [0, *np.sort(rng.integers(0, table.num_rows + 1, STEPS - 1)).tolist(), table.num_rows]
     return [mixed.slice(first, last - first) for first, last in pairwise(cuts)]
-
-
-def arrivals(case: WindowCase, places: dict[str, dict[int, tuple[int, int]]]):
-    """When each tuple arrives, by alias and id; `places` are step and place, by input and id."""
-    return {
-        stream.alias: [
-            Arrival(places[stream.name][row][0], time_us, places[stream.name][row][1], number)
-            for row, time_us in enumerate(case.times_us(stream.name))
-        ]
-        for number, stream in enumerate(case.streams)
-    }
 
 
 def expected(case: WindowCase, combinations: pa.Table, places) -> Counter:

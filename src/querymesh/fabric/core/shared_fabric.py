@@ -149,19 +149,7 @@ class SharedFabric(Fabric):
 
     def _shared_out(self, number: int, gathering: Gathering) -> Iterator[pa.RecordBatch]:
         for batch in self._out(gathering):
-            yield self._shared(number, batch)
-
-    def _shared(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """One query's results in the columns of all."""
-        schema = self.bound.output_schema
-        columns = [pa.array(np.full(batch.num_rows, number, np.int32))]
-        for field in list(schema)[1:]:
-            if field.name == result_name(number):
-                columns.append(_struct(batch, field.type))
-            else:
-                columns.append(pa.nulls(batch.num_rows, field.type))
-        assert schema.names[0] == QUERY
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield tagged(self.bound.output_schema, number, batch)
 
 
 class _ForAll(Router):
@@ -176,6 +164,18 @@ class _ForAll(Router):
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         return [_serving(ruster, self._everyone) for ruster in self._router.rusters(window)]
+
+
+def tagged(schema: pa.Schema, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """One query's results in the columns of all."""
+    columns = [pa.array(np.full(batch.num_rows, number, np.int32))]
+    for field in list(schema)[1:]:
+        if field.name == result_name(number):
+            columns.append(_struct(batch, field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+    assert schema.names[0] == QUERY
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _serving(ruster: Ruster, queries: int) -> Ruster:

@@ -52,7 +52,7 @@ class JoinFabric:
         self.join = join
         self.streams = {alias: Stem() for alias in join.aliases}
         self.stems: dict[str, Stem] = {**self.streams, **(statics or {})}
-        self.views = {
+        self.views: dict[str, ViewFabric] = {
             alias: ViewFabric(join, alias, self.stems, on_error) for alias in join.aliases
         }
         self._together = Together(join)

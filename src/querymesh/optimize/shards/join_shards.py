@@ -40,4 +40,4 @@ def _dimensions(join: JoinQuery) -> tuple[Dimension, ...]:
         for each in join.classes
         if each.in_catalyst
     }
-    return join_dimensions(join.aliases, {n: own for n, own in owners.items() if len(own) > 1})
+    return join_dimensions(join.spread, {n: own for n, own in owners.items() if len(own) > 1})

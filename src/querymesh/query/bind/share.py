@@ -16,7 +16,7 @@ that one query guards with `after=` and another does not is two operators.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -117,6 +117,28 @@ def _queries_text(mask: int) -> str:
     return ", ".join(result_name(number) for number in queries_in(mask))
 
 
+def common_functions(query: Query, functions: dict[str, Predicate]) -> dict[str, str]:
+    """The query's functions by common name, added to those of others: two that differ under one
+    name are told apart."""
+    renamed = {}
+    for name, function in query.functions.items():
+        common, copy = name, 1
+        while functions.setdefault(common, function) != function:
+            copy += 1
+            common = f"{name}_{copy}"
+        renamed[name] = common
+    return renamed
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """The name, with a number behind it if it is taken."""
+    name, copy = wanted, 1
+    while name in taken:
+        copy += 1
+        name = f"{wanted}_{copy}"
+    return name
+
+
 class _Sharing:
     """The common names and operators, as queries are added one by one."""
 
@@ -133,7 +155,9 @@ class _Sharing:
 
     def add(self, number: int, bound: BoundQuery) -> BoundQuery:
         """Take in a query; what it becomes in the common names."""
-        names = _Names({bound.source.alias: self.source.alias}, self._functions(bound))
+        names = CommonNames(
+            {bound.source.alias: self.source.alias}, common_functions(bound.query, self.functions)
+        )
         self._asked.clear()
         common: dict[int, int] = {}
         waiting = list(bound.operators)
@@ -148,19 +172,8 @@ class _Sharing:
         outputs = tuple(Output(output.name, names(output.expr)) for output in bound.outputs)
         return replace(bound, source=self.source, operators=used, outputs=outputs)
 
-    def _functions(self, bound: BoundQuery) -> dict[str, str]:
-        """The query's functions by common name: two that differ under one name are told apart."""
-        renamed = {}
-        for name, function in bound.query.functions.items():
-            common, copy = name, 1
-            while self.functions.setdefault(common, function) != function:
-                copy += 1
-                common = f"{name}_{copy}"
-            renamed[name] = common
-        return renamed
-
     def _operator(
-        self, operator: Operator, after: frozenset[int], names: _Names, bound: BoundQuery
+        self, operator: Operator, after: frozenset[int], names: CommonNames, bound: BoundQuery
     ) -> int:
         """The common index of a query's operator, new or known."""
         if isinstance(operator, Filter):
@@ -169,11 +182,11 @@ class _Sharing:
             if key not in self._index:
                 self._index[key] = self._new(replace(operator, expr=expr, after=after))
             return self._index[key]
-        assert isinstance(operator, Lookup)  # probes are of joins, which share no pass
+        assert isinstance(operator, Lookup)  # probes are of joins: `share_joins.py`
         return self._lookup(operator, after, names, bound)
 
     def _lookup(
-        self, lookup: Lookup, after: frozenset[int], names: _Names, bound: BoundQuery
+        self, lookup: Lookup, after: frozenset[int], names: CommonNames, bound: BoundQuery
     ) -> int:
         """The common index of a look-up: of the same table, by the same keys, of the same rows."""
         relation = next(r for r in bound.query.relations if r.alias == lookup.relation)
@@ -189,7 +202,7 @@ class _Sharing:
         self._asked[same] += 1  # a query that joins a table twice has two look-ups of it
         meaning = (same, self._asked[same])
         if meaning not in self._index:
-            alias = self._alias(lookup.relation)
+            alias = free_name(lookup.relation, self.schemas)
             named = names.with_alias(lookup.relation, alias)
             self.relations.append(replace(relation, alias=alias, window=None))
             self.schemas[alias] = bound.schemas[lookup.relation]
@@ -209,13 +222,6 @@ class _Sharing:
         names.aliases[lookup.relation] = common.relation
         return index
 
-    def _alias(self, wanted: str) -> str:
-        alias, copy = wanted, 1
-        while alias in self.schemas:
-            copy += 1
-            alias = f"{wanted}_{copy}"
-        return alias
-
     def _new(self, operator: Operator) -> int:
         taken = {known.name for known in self.operators}
         name, copy = operator.name, 1
@@ -228,16 +234,18 @@ class _Sharing:
 
 
 @dataclass
-class _Names:
+class CommonNames:
     """Rewrites a query's expressions into the common aliases and function names."""
 
     aliases: dict[str, str]
     functions: dict[str, str]
 
-    def with_alias(self, alias: str, common: str) -> _Names:
-        return _Names({**self.aliases, alias: common}, self.functions)
+    def with_alias(self, alias: str, common: str) -> CommonNames:
+        """The names with one relation's alias settled."""
+        return CommonNames({**self.aliases, alias: common}, self.functions)
 
     def __call__(self, expr: Expr) -> Expr:
+        """The expression in the common names."""
         return rewritten(expr, self._renamed)
 
     def _renamed(self, expr: Expr) -> Expr | None:

@@ -12,10 +12,10 @@ from querymesh.report.text.shares_text import shares_text
 
 def write_join_page(mesh: JoinMesh, path: str | os.PathLike[str]) -> None:
     """Write the page: how the join is spread, and each stream's mesh with its plots."""
-    title = f"Join of {', '.join(mesh.meshes)}"
+    title = f"Join of {', '.join(mesh.streams)}"
     sections = [f"<h1>{escape(title)}</h1>"]
     if mesh.cube is not None:
-        shards = shares_text(mesh.cube, mesh.rates or dict.fromkeys(mesh.meshes, 1.0))
+        shards = shares_text(mesh.cube, mesh.rates or dict.fromkeys(mesh.streams, 1.0))
         sections.append(f"<section><h2>Shards</h2><pre>{escape(shards)}</pre></section>")
     for alias, each in mesh.meshes.items():
         sections += mesh_sections(each, title=f"Tuples that arrive on {alias}")

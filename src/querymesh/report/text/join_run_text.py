@@ -11,17 +11,17 @@ def join_run_text(run: Run) -> str:
     states, shares = run.states, run.route_shares
     rows = []
     for alias, view in run.views.items():
-        metrics = view.counts
+        metrics, stream = view.counts, view.bound.source.alias
         rows.append(
             (
                 alias,
-                f"{run.arrived[alias]:,}",
+                f"{run.arrived[stream]:,}",
                 f"{metrics.evaluations:,}",
                 f"{metrics.comparisons:,}",
                 f"{metrics.rows_out:,}",
-                f"{run.late[alias]:,}",
-                f"{states[alias].rows:,}",
-                f"{states[alias].bytes:,}",
+                f"{run.late[stream]:,}",
+                f"{states[stream].rows:,}",
+                f"{states[stream].bytes:,}",
             )
         )
     head = ("stream", "rows", "evaluations", "comparisons", "results", "late", "state rows",

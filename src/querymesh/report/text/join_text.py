@@ -11,9 +11,9 @@ from querymesh.report.text.shares_text import shares_text
 
 def join_mesh_text(mesh: JoinMesh) -> str:
     """What `explain()` prints: how the join is spread, and each stream's mesh."""
-    parts = [f"join of {len(mesh.meshes)} streams: {', '.join(mesh.meshes)}"]
+    parts = [f"join of {len(mesh.streams)} streams: {', '.join(mesh.streams)}"]
     if mesh.cube is not None:
-        rates = mesh.rates or dict.fromkeys(mesh.meshes, 1.0)
+        rates = mesh.rates or dict.fromkeys(mesh.streams, 1.0)
         parts.append(f"shards\n{indent(shares_text(mesh.cube, rates), '  ')}")
     for alias, each in mesh.meshes.items():
         parts.append(f"tuples that arrive on {alias}\n{indent(mesh_text(each), '  ')}")

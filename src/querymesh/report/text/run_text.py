@@ -28,6 +28,8 @@ def run_text(run: Run) -> str:
         if by_mesh:
             parts.append(run.mesh.explain())
         parts += settled_parts(run)
+    if run.sharing:
+        parts.append("shared\n" + indent("\n".join(run.sharing), "  "))
     parts.append(did_text(run))
     if learning := learning_text(run):
         parts.append("learning\n" + indent(learning, "  "))

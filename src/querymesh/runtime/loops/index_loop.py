@@ -155,8 +155,9 @@ class IndexLoop(Explained, Loop):
         """The kind of index and its changes; of each stream its plan and how well it does."""
         progress["index"] = self.kind
         progress["indexChanges"] = len(self.changes)
-        for alias, index in self.streams.items():
-            stream = progress["streams"][alias]
+        indices = self.streams
+        for label, stream in progress["streams"].items():
+            index = indices[self._join.of_view(label)[1]]
             stream["index"] = index.plan.to_json()
             stream["indexBytes"] = index.bytes
             stream["comparisonsPerProbe"] = index.comparisons_per_probe

@@ -45,13 +45,15 @@ class BlockLayout:
         kept = set(join.columns_kept(alias))
         self._keys: dict[int, str] = {}
         self._dtypes = [each.dtype for each in join.keys_of(alias)]
+        # Of NULL, which only some queries join by, no column tells the code.
+        told = not join.codes_may_be_of_null
         for position, each in enumerate(join.keys_of(alias)):
             key = each.members[alias]
-            if isinstance(key, Column) and key.name in kept and is_exact(each.dtype):
+            if told and isinstance(key, Column) and key.name in kept and is_exact(each.dtype):
                 self._keys[position] = key.name
         self._orders: dict[int, str] = {}
         for position, order in enumerate(join.orders_of(alias)):
-            if isinstance(order, Column) and order.name in kept:
+            if told and isinstance(order, Column) and order.name in kept:
                 self._orders[position] = order.name
         window = join.window_of(alias)
         counts = window is not None and window.kind == "rows"
@@ -143,13 +145,14 @@ def _cells(configuration: Mapping[str, Any], arrays: Mapping[str, Array]) -> Bit
 def patterns_of(join: JoinQuery, routes: Mapping[str, list[tuple[int, ...]]]) -> dict[str, Pattern]:
     """For each stream, the access pattern its state is laid out for: the one most routes use.
 
-    `routes` are by the stream whose tuples take them. Other patterns find their rows through an
+    `routes` are by the view whose tuples take them. Other patterns find their rows through an
     index of row numbers, made when it is first asked for.
     """
     used: dict[str, Counter[Pattern]] = {alias: Counter() for alias in join.aliases}
-    for alias, taken in routes.items():
+    for label, taken in routes.items():
+        of, alias = join.of_view(label)
         for route in taken:
-            for relation, pattern in access_patterns(join, alias, route):
+            for relation, pattern in access_patterns(of, alias, route):
                 if relation in used:
                     used[relation][pattern] += 1
     return {

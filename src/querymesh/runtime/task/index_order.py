@@ -40,11 +40,13 @@ def in_index_order(
     least_rows: int = LEAST_ROWS,
 ) -> dict[str, Arrivals]:
     """The arrivals of each stream, those of large ones in the order of the hash index that their
-    own state is laid out by. Routers that decide on the way learn from the order of arrival."""
+    own state is laid out by. Routers, by view, that decide on the way learn from the order of
+    arrival."""
+    deciding = {join.of_view(label)[1] for label, router in routers.items() if router.decides}
     ordered = dict(arrivals)
     for alias, arrived in arrivals.items():
         plan = plans.get(alias)
-        if len(arrived) < least_rows or routers[alias].decides or not isinstance(plan, HashPlan):
+        if len(arrived) < least_rows or alias in deciding or not isinstance(plan, HashPlan):
             continue
         codes = _codes(join, alias, arrived.rows, plan.layout)
         order = None if codes is None else HashIndex.build(codes).order

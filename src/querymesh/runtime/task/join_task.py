@@ -17,7 +17,7 @@ import pyarrow as pa
 from querymesh.errors import UnsupportedError
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.join.arrivals import Arrivals, without_null
-from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
+from querymesh.fabric.join.shared_join_fabric import make_join_fabric, static_states
 from querymesh.index.store.codes import microseconds
 from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
@@ -66,7 +66,7 @@ class JoinTask:
     def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
         statics = _statics.get_or_make(self.name, self._static_stems)
-        fabric = JoinFabric(self.join, statics, self.on_error)
+        fabric = make_join_fabric(self.join, statics, self.on_error)
         views = {alias: ViewReport(view.metrics) for alias, view in fabric.views.items()}
         report = TaskReport(views, place)
         routers: dict[str, Router] = {}
@@ -85,7 +85,7 @@ class JoinTask:
             yield from self._stream(batches, self.storing, steps, profiling, report)
         tell(indices, place.partition, report)
         for alias, view in fabric.views.items():
-            self._count(report, report.unjoinable, alias, view.unjoinable)
+            self._count(report, report.unjoinable, view.alias, view.unjoinable)
             self.sources[alias].end(routers[alias], place, views[alias])
         self.reports.send(report)
 
@@ -146,8 +146,9 @@ class JoinTask:
                 started = perf_counter()
                 files.commit(steps.fabric, clock, steps.counted, report)
                 report.state_seconds += perf_counter() - started
-                for alias, arrived in arrivals.items():
-                    profiling[alias].see(arrived)
+                for label, view in steps.fabric.views.items():
+                    if view.alias in arrivals:
+                        profiling[label].see(arrivals[view.alias])
                 if self.planner_sample is not None:
                     self.planner_sample.tell(steps.fabric, arrivals, stored, report)
 
@@ -208,7 +209,7 @@ class JoinTask:
         return streams
 
     def _static_stems(self) -> dict[str, Stem]:
-        return static_stems(self.join, self.tables(), self.on_error)
+        return static_states(self.join, self.tables(), self.on_error)
 
 
 def _check_shard(batch: pa.RecordBatch, shard: int) -> None:

@@ -14,6 +14,7 @@ from querymesh.arrays import Ints
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.join_fabric import JoinFabric
+from querymesh.fabric.join.shared_join_fabric import SharedJoinFabric
 from querymesh.fabric.profile.join_profile import profile_arrivals
 from querymesh.fabric.profile.profiler import profile_counted
 from querymesh.optimize.adapt.budget import rows_to_profile
@@ -121,7 +122,7 @@ class BatchProfiling:
 
 @dataclass(frozen=True)
 class ViewProfiling:
-    """Profiles arrivals of one stream of a join on every operator of its view.
+    """Profiles arrivals of one stream of a join on every operator of its view, `alias`.
 
     They must be stored and not settled yet: they probe what came before them, as they do later.
     """
@@ -134,13 +135,16 @@ class ViewProfiling:
     def see(self, arrivals: Arrivals) -> None:
         """Profile as many of these arrivals as the driver asked for."""
 
+        join, stream = self.fabric.join.of_view(self.alias)
+
         def profile(chosen: Ints) -> tuple[Profile, int]:
             mask = np.zeros(len(arrivals), dtype=bool)
             mask[chosen] = True
-            return profile_arrivals(
-                self.fabric.join, self.alias, self.fabric.stems, arrivals.some(mask),
-                self.on_error, self.profiling.timed,
-            )  # fmt: skip
+            some = arrivals.some(mask)
+            if isinstance(self.fabric, SharedJoinFabric):
+                some = self.fabric.for_view(self.alias, some)
+            stems = self.fabric.views[self.alias].stems
+            return profile_arrivals(join, stream, stems, some, self.on_error, self.profiling.timed)
 
         self.profiling.see(
             len(arrivals),

@@ -26,7 +26,10 @@ def columns_to_send(
     learned may ask about any."""
     found = {}
     for alias in join.aliases:
-        read = set(attributes_of(meshes[alias].tree)) | set(join.columns_sent(alias))
+        read = set(join.columns_sent(alias))
+        for label, mesh in meshes.items():
+            if join.of_view(label)[1] == alias:
+                read |= set(attributes_of(mesh.tree))
         found[alias] = [n for n in join.schemas[alias].names if whole_rows or n in read]
     return found
 
@@ -55,7 +58,7 @@ def join_layout(
     laid, slots = shard_layout(
         inputs,
         cube,
-        drop_null_keys=not join.counts_rows,
+        drop_null_keys=not join.counts_rows and not join.codes_may_be_of_null,
         sort_by_time=not streaming and bool(join.times),
         sort_by_place=not streaming and join.counts_rows,
     )

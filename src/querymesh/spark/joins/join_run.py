@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from querymesh.errors import MeshFileError, SchemaError
 from querymesh.mesh.fit import check_fits
@@ -56,6 +57,21 @@ def run_join(
         from querymesh.spark.joins.tree_run import run_tree
 
         return run_tree(job, data, options)
+    # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
+    struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
+    return begin_run(job, data, frames, options, struct)
+
+
+def begin_run(
+    job: Job,
+    data: Mapping[str, Data],
+    frames: Mapping[str, DataFrame],
+    options: RunOptions,
+    struct: StructType,
+) -> DataFrame:
+    """A join that is about to run as a DataFrame of the given schema, on its states."""
+    assert job.join is not None
+    join = job.join
     check_workers(next(iter(frames.values())).sparkSession)
     beginning = options.policy.begin(job)
     shards = shard_count(join, options.shards, job.tasks)
@@ -76,8 +92,6 @@ def run_join(
     def results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return at_the_edge(task.run(batches, task_place()))
 
-    # A result's times may be older than its inputs' watermarks say: they hold for it no longer.
-    struct = output_struct(join.views[join.aliases[0]], data, leave_out=[WATERMARK])
     out = laid.mapInArrow(results, struct)
     remember(out, run)
     return out
