@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,8 @@ class Split:
 
 Tree = Leaf | Split
 
+Label = TypeVar("Label")
+
 FEW_VALUES = 16
 
 
@@ -75,6 +77,13 @@ def leaves(tree: Tree, tests: int = 0) -> Iterator[tuple[Leaf, int]]:
     else:
         yield from leaves(tree.yes, tests + 1)
         yield from leaves(tree.no, tests + 1)
+
+
+def paths_us(tree: Tree, node_us: float) -> Iterator[tuple[Leaf, float]]:
+    """The leaves from left to right, each with what it takes to tell that a tuple belongs there,
+    where a test takes `node_us`: c(DT | r) of QM eq. 2."""
+    for leaf, tests in leaves(tree):
+        yield leaf, tests * node_us
 
 
 def relabelled(tree: Tree, labels: Sequence[int]) -> Tree:
@@ -92,6 +101,18 @@ def relabelled(tree: Tree, labels: Sequence[int]) -> Tree:
         return Split(node.test, yes, walk(node.no))
 
     return walk(tree)
+
+
+def only_used(tree: Tree, routes: tuple[Label, ...]) -> tuple[Tree, tuple[Label, ...]]:
+    """The tree and what its labels index, without what no leaf points to.
+
+    >>> only_used(Split(Missing("a"), Leaf(2), Leaf(0)), ("x", "y", "z"))[1]
+    ('z', 'x')
+    """
+    found = [leaf.label for leaf, _ in leaves(tree)]
+    used = list(dict.fromkeys(found))
+    labels = [used.index(label) for label in found]
+    return relabelled(tree, labels), tuple(routes[label] for label in used)
 
 
 def attributes_of(tree: Tree) -> frozenset[str]:

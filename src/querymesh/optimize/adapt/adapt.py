@@ -36,6 +36,7 @@ from querymesh.optimize.train.describe import (
     reach,
     route_search_for,
 )
+from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import holdout
 from querymesh.optimize.train.train import find, found_by, make_problem
 from querymesh.optimize.train.training import Training
@@ -177,6 +178,7 @@ def better_mesh(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
         costs_us(unseen, tree, routes, overheads),
     )
+    tree, routes = folded(profile, tree, routes, fold.unseen, overheads)
     described = describe(
         mesh.query, profile, tree, routes, best_single(profile, route_search), left_out, overheads
     )

@@ -23,7 +23,7 @@ import numpy as np
 from querymesh.arrays import Floats
 from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
-from querymesh.classify.tree import Leaf, Split, Tree, leaves
+from querymesh.classify.tree import Tree, leaves, only_used
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import NEVER, Deadline
 from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
@@ -148,8 +148,8 @@ class Problem:
     def least_us(self, groups: Partition) -> float:
         """What the mesh of a partition costs at the least, without inducing its classifier.
 
-        That is each cell on the cheapest of the routes, with one test and two leaves; or all on one
-        route.
+        That is each cell on the cheapest of the routes, with one test and one more leaf; or all on
+        one route.
         """
         self._look_at(groups)
         numbers = frozenset(map(self._route_number, groups))
@@ -160,7 +160,7 @@ class Problem:
             least = float(sums.sum(axis=1).min())
             if len(numbers) > 1:
                 told_apart = float(sums.min(axis=0).sum()) + rows * self.overheads.node_us
-                least = min(least, told_apart + 2 * self._leaf_us)
+                least = min(least, told_apart + self._leaf_us)
             least = self._least_us[numbers] = least / rows * (1 - ROUNDING)
             self._bytes += getsizeof(numbers) + ENTRY_BYTES
         return least
@@ -207,10 +207,8 @@ class Problem:
         position = {label: k for k, label in enumerate(label_of.values())}
         pruner = Pruner(self._costs, routes, position, self.overheads.node_us, self._leaf_us)
         pruned = pruner.prune(self._classifier(of_tuple))
-        total_us = pruned.cost_us
-        if len(pruned.leaves) > 1:
-            total_us += self._leaf_us * len(pruned.leaves)
-        tree, used = _only_used(pruned.tree, routes)
+        total_us = pruned.cost_us + self._leaf_us * (len(pruned.leaves) - 1)
+        tree, used = only_used(pruned.tree, routes)
         return Solution(groups, tree, used, total_us / max(self.training.profile.rows, 1))
 
     def _classifier(self, label_of_tuple: list[int]) -> Node:
@@ -244,15 +242,3 @@ def _tests_bytes(tests: Remembered, newest: int) -> int:
             size += len(rows) + choice.candidate.counts.nbytes + 8 * choice.candidate.attribute.bins
             size += 12 * OBJECT_BYTES
     return size
-
-
-def _only_used(tree: Tree, routes: tuple[Route, ...]) -> tuple[Tree, tuple[Route, ...]]:
-    """Drop routes that no leaf points to, and renumber the leaves."""
-    used = list(dict.fromkeys(leaf.label for leaf, _ in leaves(tree)))
-
-    def renumber(node: Tree) -> Tree:
-        if isinstance(node, Leaf):
-            return Leaf(used.index(node.label))
-        return Split(node.test, renumber(node.yes), renumber(node.no))
-
-    return renumber(tree), tuple(routes[label] for label in used)

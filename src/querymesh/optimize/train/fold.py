@@ -1,0 +1,159 @@
+"""Folding: what a mesh keeps once tuples that its search never saw have had their say.
+
+A search prunes by the tuples it learned from (`search/prune.py`), and so keeps what these cannot
+speak against: a leaf that gained by chance, a test that lists values by heart. Here every test is
+asked again, from the leaves up, on tuples that were kept back::
+
+    symbol in {A, B, … 20 more}?      fewer values, a range, or another column that does as well
+      yes  3 > 1 > 2                  takes its place; and where the test saves no more than the
+      no   1 > 2 > 3                  error of that, both leaves are one, with one route
+
+The tests to choose from are made of tuples that the search saw, the choice is by those it did not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from querymesh.arrays import Bools, Floats, Ints
+from querymesh.classify.attributes import one_piece
+from querymesh.classify.tree import (
+    Leaf,
+    Member,
+    Split,
+    Test,
+    Tree,
+    answers,
+    attributes_of,
+    leaves,
+    leaves_of,
+    only_used,
+    paths_us,
+)
+from querymesh.cost.route_time import Overheads
+from querymesh.optimize.train.general_tests import general_tests, is_long, size_of
+from querymesh.stats.profile import Profile, Route
+
+LEAST_JUDGES = 20
+"""Fewer unseen tuples than this say nothing about a test."""
+
+
+def folded(
+    profile: Profile,
+    tree: Tree,
+    routes: tuple[Route, ...],
+    unseen: Ints,
+    overheads: Overheads,
+) -> tuple[Tree, tuple[Route, ...]]:
+    """The classifier without what does not pay on the `unseen` rows of the profile, and the routes
+    that its labels now index."""
+    if isinstance(tree, Leaf) or len(unseen) < LEAST_JUDGES:
+        return tree, routes
+    judges = np.zeros(profile.rows, dtype=bool)
+    judges[unseen] = True
+    folding = _Folding(profile, routes, judges, overheads, sorted(attributes_of(tree)))
+    return only_used(folding.part(tree, np.arange(profile.rows)).tree, routes)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A subtree, and what each tuple that reaches it costs there, its tests included."""
+
+    tree: Tree
+    us: Floats
+
+
+@dataclass(frozen=True)
+class _Folding:
+    """Folds one tree; `judges` marks the unseen tuples, `names` are the columns it asks about."""
+
+    profile: Profile
+    routes: tuple[Route, ...]
+    judges: Bools
+    overheads: Overheads
+    names: list[str]
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    @cached_property
+    def us(self) -> Floats:
+        """What each tuple costs on each route."""
+        return np.stack([self.profile.realized_us(route) for route in self.routes], axis=1)
+
+    def column(self, name: str, rows: Ints) -> pa.Array:
+        if name not in self.columns:
+            self.columns[name] = one_piece(self.profile.sample.column(name))
+        return self.columns[name].take(pa.array(rows))
+
+    def part(self, tree: Tree, rows: Ints) -> _Part:
+        """What is left of a subtree that these rows reach."""
+        if isinstance(tree, Leaf):
+            return self.costed(tree, rows)
+        if isinstance(tree, Split):
+            yes = answers(tree.test, self.column(tree.test.attribute, rows))
+            sides = self.part(tree.yes, rows[yes]).tree, self.part(tree.no, rows[~yes]).tree
+            if sides[0] == sides[1]:
+                return self.costed(sides[0], rows)
+            split = self.split(Split(tree.test, *sides), rows)
+        else:
+            split = self.costed(tree, rows)
+        leaf = self.costed(Leaf(int(self.us[rows].sum(axis=0).argmin()) if len(rows) else 0), rows)
+        return split if self.pays(split, leaf, rows) else leaf
+
+    def costed(self, tree: Tree, rows: Ints) -> _Part:
+        """A subtree with what these rows cost in it."""
+        us = np.empty(len(rows))
+        reached = leaves_of(tree, lambda name: self.column(name, rows), len(rows))
+        paths = paths_us(tree, self.overheads.node_us)
+        for (leaf, path_us), here in zip(paths, reached, strict=True):
+            us[here] = self.us[rows[here], leaf.label] + path_us
+        return _Part(tree, us)
+
+    def pays(self, split: _Part, leaf: _Part, rows: Ints) -> bool:
+        """Whether the judges save by it more than its leaves cost and than the error of that; too
+        few of them leave it as it is."""
+        judging = self.judges[rows]
+        if int(judging.sum()) < LEAST_JUDGES:
+            return True
+        saved = (leaf.us - split.us)[judging]
+        more = sum(1 for _ in leaves(split.tree)) - 1
+        fixed_us = more * self.overheads.route_us(self.profile.operators) * int(self.judges.sum())
+        return float(saved.sum()) - fixed_us > _error_of_sum(saved)
+
+    def split(self, split: Split, rows: Ints) -> _Part:
+        """The split by the most general of the tests that do as well as the best of them."""
+        as_found = self.costed(split, rows)
+        judging = self.judges[rows]
+        if not isinstance(split.test, Member) or not is_long(split.test):
+            return as_found
+        if int(judging.sum()) < LEAST_JUDGES:
+            return as_found
+        yes, no = (self.costed(side, rows) for side in (split.yes, split.no))
+        made = [(split.test, as_found)]
+        for test, as_yes in self._candidates(split.test, no.us - yes.us, rows):
+            sides = (yes, no) if as_yes else (no, yes)
+            answered = answers(test, self.column(test.attribute, rows))
+            us = np.where(answered, sides[0].us, sides[1].us) + self.overheads.node_us
+            made.append((test, _Part(Split(test, sides[0].tree, sides[1].tree), us)))
+        _, best = min(made, key=lambda each: float(each[1].us[judging].sum()))
+        for _, each in sorted(made, key=lambda each: size_of(each[0])):
+            lost = (each.us - best.us)[judging]
+            if float(lost.sum()) <= _error_of_sum(lost):
+                return each
+        return best
+
+    def _candidates(self, test: Member, saved_us: Floats, rows: Ints) -> list[tuple[Test, bool]]:
+        seen = ~self.judges[rows]
+        return [
+            found
+            for name in self.names
+            for found in general_tests(test, name, self.column(name, rows[seen]), saved_us[seen])
+        ]
+
+
+def _error_of_sum(each: Floats) -> float:
+    """The standard error of the sum."""
+    return float(each.std(ddof=1)) * len(each) ** 0.5 if len(each) > 1 else 0.0
