@@ -149,6 +149,7 @@ class StagedRoutes:
             trained_on=mesh.trained_on if trained is None else trained.trained_on,
             window=mesh.window if trained is None else trained.window,
             least_ruster=0 if trained is None else trained.least_ruster,
+            classify_every=1 if trained is None else trained.classify_every,
             stages=Stages(tuple(parts.split for parts in self.leaf_parts)),
         )
 

@@ -21,6 +21,7 @@ from sys import getsizeof
 import numpy as np
 
 from querymesh.arrays import Floats
+from querymesh.classify.classifier import Learner
 from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
 from querymesh.classify.tree import Tree, leaves, only_used
@@ -30,6 +31,7 @@ from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
 from querymesh.optimize.routes.route_searches import auto
 from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.search.cell_costs import CellCosts
+from querymesh.optimize.search.classified_mesh import ClassifiedMeshes
 from querymesh.optimize.search.lattice import Group, Partition
 from querymesh.optimize.search.prune import Pruner
 from querymesh.stats.profile import Route, survivors
@@ -60,7 +62,8 @@ class Solution:
 class Problem:
     """Costs partitions of one training set, remembering what it has seen.
 
-    At its `deadline` every search ends, whatever its own bounds.
+    At its `deadline` every search ends, whatever its own bounds. With a `learner`, classifiers are
+    of its kind; else they are trees.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Problem:
         overheads: Overheads,
         route_search: RouteSearch = auto,
         deadline: Deadline = NEVER,
+        learner: Learner | None = None,
     ) -> None:
         self.deadline = deadline
         self.training = training
@@ -78,6 +82,9 @@ class Problem:
         self._growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * profile.rows))
         self._leaf_us = overheads.route_us(profile.operators) * profile.rows
         self._costs = CellCosts(training)
+        self._classified = (
+            None if learner is None else ClassifiedMeshes(training, overheads, learner)
+        )
         # Routes go by numbers, in the order of their discovery.
         self._routes: list[Route] = []
         self._number_of: dict[Route, int] = {}
@@ -152,6 +159,8 @@ class Problem:
         one route.
         """
         self._look_at(groups)
+        if self._classified is not None:
+            return self._classified.least_us({self.route(group) for group in groups})
         numbers = frozenset(map(self._route_number, groups))
         least = self._least_us.get(numbers)
         if least is None:
@@ -204,6 +213,10 @@ class Problem:
         label_of: dict[int, int] = {}
         of_tuple = [label_of.setdefault(number, i) for i, number in enumerate(assignment)]
         routes = tuple(self._routes[number] for number in label_of)
+        if self._classified is not None:
+            tree, cost_us = self._classified.mesh(routes)
+            tree, used = only_used(tree, routes)
+            return Solution(groups, tree, used, cost_us)
         position = {label: k for k, label in enumerate(label_of.values())}
         pruner = Pruner(self._costs, routes, position, self.overheads.node_us, self._leaf_us)
         pruned = pruner.prune(self._classifier(of_tuple))

@@ -132,7 +132,7 @@ class _Folding:
         if int(judging.sum()) < LEAST_JUDGES:
             return as_found
         yes, no = (self.costed(side, rows) for side in (split.yes, split.no))
-        made = [(split.test, as_found)]
+        made: list[tuple[Test, _Part]] = [(split.test, as_found)]
         for test, as_yes in self._candidates(split.test, no.us - yes.us, rows):
             sides = (yes, no) if as_yes else (no, yes)
             answered = answers(test, self.column(test.attribute, rows))

@@ -80,7 +80,12 @@ def train_judged(
     """As `train_mesh`, with the judge's doubt."""
     training = training or Training()
     trained = _best_mesh(query, profile, overheads, training, one_route)
-    mesh = replace(trained.mesh, window=training.window, least_ruster=training.least_ruster)
+    mesh = replace(
+        trained.mesh,
+        window=training.window,
+        least_ruster=training.least_ruster,
+        classify_every=training.classify_every,
+    )
     return replace(trained, mesh=leave_open(mesh, profile, training.tolerance))
 
 
@@ -175,7 +180,8 @@ def make_problem(
 ) -> Problem:
     """The search problem of a profile, with the condensing and the route search asked for."""
     condensed = condense(profile, training.training_tuples, deadline=deadline)
-    return Problem(condensed, overheads, route_search_for(profile, training), deadline)
+    route_search = route_search_for(profile, training)
+    return Problem(condensed, overheads, route_search, deadline, training.learner)
 
 
 def find(
