@@ -22,7 +22,7 @@ def test_a_classifier_of_ones_own_is_read_by_what_made_it():
     tree = Split(Member("k", (1,)), Leaf(0), NODE)
     content = json.loads(json.dumps(tree_to_json(tree)))
     assert tree_from_json(content, [AnyClassLearner()]) == tree
-    with pytest.raises(MeshFileError, match="kind 'any', which is none of ours: .*classifiers="):
+    with pytest.raises(MeshFileError, match=r"kind 'any', which is none of ours: .*classifiers="):
         tree_from_json(content)
 
 

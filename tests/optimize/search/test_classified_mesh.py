@@ -21,7 +21,7 @@ OVERHEADS = Overheads(node_us=0.005, ruster_us=20.0, window=10_000)
 
 
 class Exactly:
-    """Learns which class each value of `kind` has the most weight in; remembers what it was asked."""
+    """Learns in which class each `kind` has the most weight; remembers what it was asked."""
 
     kind = "exactly"
 
