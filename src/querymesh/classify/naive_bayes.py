@@ -43,7 +43,7 @@ class NaiveBayes:
         """The class with the greatest sum of scores, the first of equal ones."""
         total = np.zeros((rows, self.scores[0].shape[1]))
         for attribute, scores in zip(self.attributes, self.scores, strict=True):
-            total += scores[attribute.codes(column(attribute.name))]
+            total += scores.take(attribute.codes(column(attribute.name)), axis=0)
         return np.asarray(total.argmax(axis=1), dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:

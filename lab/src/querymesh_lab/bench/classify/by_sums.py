@@ -27,7 +27,7 @@ class Weak:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The columns, as people read of them."""
         return f"{self.columns} {'numbers' if self.numbers else 'categories'}"
 
 
