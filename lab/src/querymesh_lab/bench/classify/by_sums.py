@@ -38,13 +38,14 @@ def by_sums(shape: Weak, rows: int, seed: int, operator_us: float) -> tuple[Prof
         values = rng.normal(size=(rows, shape.columns))
         total = values.sum(axis=1) / np.sqrt(shape.columns)
     else:
-        values = rng.integers(0, CATEGORIES, (rows, shape.columns))
+        values = rng.integers(0, CATEGORIES, (rows, shape.columns)).astype(np.float64)
         spread = np.sqrt(shape.columns * (CATEGORIES**2 - 1) / 12)
         total = (values.sum(axis=1) - shape.columns * (CATEGORIES - 1) / 2) / spread
     kind = np.digitize(total, CUTS)
     passes = np.where(np.eye(3), 1 - DROPS, DROPS)[kind]
     outcomes = (rng.random((rows, 3)) < passes).astype(float)
-    sample = pa.table({f"x{k}": values[:, k] for k in range(shape.columns)})
+    dtype = np.float64 if shape.numbers else np.int64
+    sample = pa.table({f"x{k}": values[:, k].astype(dtype) for k in range(shape.columns)})
     return three_operators(sample, outcomes, operator_us), kind
 
 

@@ -64,7 +64,7 @@ def in_runs(kind: Ints, mean_run: int) -> Ints:
         return np.arange(len(kind))
     rng = np.random.default_rng(5)
     of_kind = [np.flatnonzero(kind == k) for k in range(3)]
-    used, rows = [0, 0, 0], []
+    used, rows = [0, 0, 0], list[int]()
     while len(rows) < len(kind):
         k = int(rng.integers(3))
         for _ in range(int(rng.geometric(1 / mean_run))):
