@@ -72,13 +72,27 @@ def test_too_few_unseen_tuples_fold_nothing():
 
 @pytest.mark.parametrize(("judges", "tests"), [(10, [1, 2, 2]), (LEAST_JUDGES, [1, 1])])
 def test_a_test_that_few_unseen_tuples_reach_stays_as_the_search_left_it(judges, tests):
-    """The test of kind 1 sends kind 2 the wrong way, as those of it that were not seen tell."""
+    """The test of kind 2 sends it the wrong way, as those of it that were not seen tell."""
     kind = np.repeat([0, 1, 2], 60)
-    inner = Split(Member("kind", (1,)), SECOND, FIRST)
+    inner = Split(Member("kind", (2,)), FIRST, SECOND)
     profile = rows_of(np.where(kind == 0, 1, 2), kind=kind)
     unseen = np.concatenate([np.arange(60), np.arange(120, 120 + judges)])
     kept, _ = fold(profile, Split(Member("kind", (0,)), FIRST, inner), unseen=unseen)
     assert [tests for _, tests in leaves(kept)] == tests
+
+
+def test_a_test_whose_one_side_does_for_all_tuples_is_not_asked():
+    """Kinds 0 and 3 are told apart, and what tells kind 2 from the others would do for both."""
+    kind = alternating([0, 1, 2, 3])
+    inner = Split(Member("kind", (2,)), SECOND, FIRST)
+    profile = rows_of(np.where(kind == 2, 2, 1), kind=kind)
+    kept, _ = fold(profile, Split(Member("kind", (0,)), FIRST, inner))
+    assert isinstance(kept, Split)
+    assert kept.test == inner.test
+    assert len(list(leaves(kept))) == 2
+    few = np.setdiff1d(np.arange(1, len(kind), 2), np.flatnonzero(kind == 0)[1::2][5:])
+    kept, _ = fold(profile, Split(Member("kind", (0,)), FIRST, inner), unseen=few)
+    assert len(list(leaves(kept))) == 3, "five tuples of kind 0 cannot tell"
 
 
 def test_sibling_leaves_that_end_with_one_route_are_one_leaf():

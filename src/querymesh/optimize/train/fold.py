@@ -5,8 +5,8 @@ speak against: a leaf that gained by chance, a test that lists values by heart. 
 asked again, from the leaves up, on tuples that were kept back::
 
     symbol in {A, B, … 20 more}?      fewer values, a range, or another column that does as well
-      yes  3 > 1 > 2                  takes its place; and where the test saves no more than the
-      no   1 > 2 > 3                  error of that, both leaves are one, with one route
+      yes  3 > 1 > 2                  within the error takes its place; and where the test saves
+      no   1 > 2 > 3                  nothing, both leaves are one, or one side is for all tuples
 
 The tests to choose from are made of tuples that the search saw, the choice is by those it did not.
 """
@@ -88,20 +88,33 @@ class _Folding:
             self.columns[name] = one_piece(self.profile.sample.column(name))
         return self.columns[name].take(pa.array(rows))
 
+    def can_judge(self, rows: Ints) -> bool:
+        """Whether enough of these rows are judges."""
+        return int(self.judges[rows].sum()) >= LEAST_JUDGES
+
     def part(self, tree: Tree, rows: Ints) -> _Part:
         """What is left of a subtree that these rows reach."""
         if isinstance(tree, Leaf):
             return self.costed(tree, rows)
+        simpler: list[Tree] = []
+        if len(rows):
+            simpler.append(Leaf(int(self.us[rows].sum(axis=0).argmin())))
+        whole = tree
         if isinstance(tree, Split):
             yes = answers(tree.test, self.column(tree.test.attribute, rows))
             sides = self.part(tree.yes, rows[yes]).tree, self.part(tree.no, rows[~yes]).tree
             if sides[0] == sides[1]:
                 return self.costed(sides[0], rows)
-            split = self.split(Split(tree.test, *sides), rows)
-        else:
-            split = self.costed(tree, rows)
-        leaf = self.costed(Leaf(int(self.us[rows].sum(axis=0).argmin()) if len(rows) else 0), rows)
-        return split if self.pays(split, leaf, rows) else leaf
+            whole = Split(tree.test, *sides)
+            moved = ((sides[0], rows[~yes]), (sides[1], rows[yes]))
+            for_all = [side for side, others in moved if self.can_judge(others)]
+            simpler += sorted(for_all, key=_leaf_count)
+        split = self.split(whole, rows) if isinstance(whole, Split) else self.costed(whole, rows)
+        for each in simpler:
+            without = self.costed(each, rows)
+            if not self.pays(split, without, rows):
+                return without
+        return split
 
     def costed(self, tree: Tree, rows: Ints) -> _Part:
         """A subtree with what these rows cost in it."""
@@ -112,16 +125,17 @@ class _Folding:
             us[here] = self.us[rows[here], leaf.label] + path_us
         return _Part(tree, us)
 
-    def pays(self, split: _Part, leaf: _Part, rows: Ints) -> bool:
-        """Whether the judges save by it more than its leaves cost and than the error of that; too
-        few of them leave it as it is."""
-        judging = self.judges[rows]
-        if int(judging.sum()) < LEAST_JUDGES:
+    def pays(self, split: _Part, without: _Part, rows: Ints) -> bool:
+        """Whether the judges save more by a split, over one leaf or one of its sides for all of
+        them, than its leaves cost. That they save at all is enough, since the tuples of the search
+        saved by more than the error of that; too few of them leave it as it is."""
+        if not self.can_judge(rows):
             return True
-        saved = (leaf.us - split.us)[judging]
-        more = sum(1 for _ in leaves(split.tree)) - 1
+        judging = self.judges[rows]
+        saved = (without.us - split.us)[judging]
+        more = _leaf_count(split.tree) - _leaf_count(without.tree)
         fixed_us = more * self.overheads.route_us(self.profile.operators) * int(self.judges.sum())
-        return float(saved.sum()) - fixed_us > _error_of_sum(saved)
+        return float(saved.sum()) > fixed_us
 
     def split(self, split: Split, rows: Ints) -> _Part:
         """The split by the most general of the tests that do as well as the best of them."""
@@ -129,7 +143,7 @@ class _Folding:
         judging = self.judges[rows]
         if not isinstance(split.test, Member) or not is_long(split.test):
             return as_found
-        if int(judging.sum()) < LEAST_JUDGES:
+        if not self.can_judge(rows):
             return as_found
         yes, no = (self.costed(side, rows) for side in (split.yes, split.no))
         made: list[tuple[Test, _Part]] = [(split.test, as_found)]
@@ -152,6 +166,10 @@ class _Folding:
             for name in self.names
             for found in general_tests(test, name, self.column(name, rows[seen]), saved_us[seen])
         ]
+
+
+def _leaf_count(tree: Tree) -> int:
+    return sum(1 for _ in leaves(tree))
 
 
 def _error_of_sum(each: Floats) -> float:

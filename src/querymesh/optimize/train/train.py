@@ -22,7 +22,7 @@ import numpy as np
 from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
-from querymesh.classify.tree import Leaf
+from querymesh.classify.tree import Leaf, leaves
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import NEVER, Deadline
 from querymesh.errors import TrainingError
@@ -107,6 +107,9 @@ def _best_mesh(
     accuracy = judged.accuracy if asked and not math.isnan(judged.accuracy) else None
     method = f"{name_of(training.search)} from {name_of(training.start)}"
     text = found_by(method, found.problem, found.solution)
+    searched = sum(1 for _ in leaves(found.solution.tree))
+    if 1 < len(mesh.leaves) < searched:
+        text += f"; of its {searched} leaves unseen tuples left {len(mesh.leaves)}"
     in_doubt = not isinstance(found.solution.tree, Leaf) and 0 < judged.mean_us <= judged.error_us
     return Trained(mesh.found(text, accuracy), in_doubt)
 
