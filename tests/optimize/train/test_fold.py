@@ -131,6 +131,20 @@ def test_values_that_say_nothing_are_no_longer_listed():
     assert after[unseen].mean() <= before[unseen].mean() + error
 
 
+def test_a_test_below_that_a_shorter_one_leaves_nothing_to_tell_is_not_asked():
+    """Of seven listed names one tells; a second test below lists it, too, and others."""
+    rng = np.random.default_rng(3)
+    name = np.concatenate([np.full(200, "s0"), np.repeat([f"s{k}" for k in range(1, 7)], 4)])
+    name = np.concatenate([name, np.full(400, "other")])
+    dropped = np.where(name == "s0", 2, 1)
+    order = rng.permutation(len(name))
+    profile = rows_of(dropped[order], name=pa.array(name[order]))
+    below = Split(Member("name", ("s0", "s1")), SECOND, FIRST)
+    kept, _ = fold(profile, Split(Member("name", tuple(f"s{k}" for k in range(7))), below, FIRST))
+    assert lists(kept) == [Member("name", ("s0",))]
+    assert len(list(leaves(kept))) == 2
+
+
 @pytest.mark.parametrize("above", [False, True])
 def test_numbers_in_a_row_become_a_range(above):
     number = np.tile(np.arange(16), 100)

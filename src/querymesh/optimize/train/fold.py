@@ -56,7 +56,8 @@ def folded(
     judges = np.zeros(profile.rows, dtype=bool)
     judges[unseen] = True
     folding = _Folding(profile, routes, judges, overheads, sorted(attributes_of(tree)))
-    return only_used(folding.part(tree, np.arange(profile.rows)).tree, routes)
+    every = np.arange(profile.rows)
+    return only_used(folding.reached(folding.part(tree, every).tree, every), routes)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,17 @@ class _Folding:
         if name not in self.columns:
             self.columns[name] = one_piece(self.profile.sample.column(name))
         return self.columns[name].take(pa.array(rows))
+
+    def reached(self, tree: Tree, rows: Ints) -> Tree:
+        """The tree without tests of which all these rows know the answer: another test above may
+        have taken it from them."""
+        if not isinstance(tree, Split):
+            return tree
+        yes = answers(tree.test, self.column(tree.test.attribute, rows))
+        if yes.all() or not yes.any():
+            return self.reached(tree.yes if yes.any() else tree.no, rows)
+        yes_tree, no_tree = self.reached(tree.yes, rows[yes]), self.reached(tree.no, rows[~yes])
+        return Split(tree.test, yes_tree, no_tree)
 
     def can_judge(self, rows: Ints) -> bool:
         """Whether enough of these rows are judges."""
