@@ -34,7 +34,7 @@ def test_a_mesh_comes_back_as_it_was_saved(mesh, tmp_path):
 
 def test_a_mesh_saved_by_the_version_before_is_read(mesh):
     content = json.loads(mesh_to_json(mesh))
-    for key in ("uncertain", "found_by", "accuracy", "window", "least_ruster"):
+    for key in ("uncertain", "found_by", "accuracy", "window", "least_ruster", "classify_every"):
         del content[key]
     again = mesh_from_json(json.dumps({**content, "version": 1}), FUNCTIONS)
     assert (again.tree, again.routes, again.uncertain) == (mesh.tree, mesh.routes, ())
@@ -65,7 +65,7 @@ def drop(key):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damage(version=4), "upgrade QueryMesh"),
+        (damage(version=5), "upgrade QueryMesh"),
         (damage(version=True), "mesh file version True"),
         (damage(version=2.0), "mesh file version 2.0"),
         (damage(expected_us=float("inf")), "Infinity is not a finite number"),
@@ -81,7 +81,9 @@ def drop(key):
         (damage(routes=[[1, 2, "3"]]), "not an operator index"),
         (damage(leaves=[]), "leaves, but 0 are described"),
         (damage(sample_rows="many"), "not of type int"),
-        (damage(window=0), "'window' must be at least 1"),
+        (damage(window=0), "'window' and 'classify_every' must be at least 1"),
+        (damage(classify_every=0), "'window' and 'classify_every' must be at least 1"),
+        (damage(tree={"classifier": {"kind": "other", "us": 1.0}, "routes": [0, 1]}), "'other'"),
         (damage(uncertain=[[[1, 2, 3]]] * 9), "but 9 uncertain routes"),
         (damage(uncertain=[[[1], [2]]] * 3), "uncertain route <1, 2>"),
         (damage(uncertain=[[1]] * 3), "not a list of operator indices"),

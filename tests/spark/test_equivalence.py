@@ -33,7 +33,7 @@ def test_any_mesh_on_the_fabric_engine_equals_duckdb(spark, case, data):
 @ON_SPARK
 @given(cases(python=False, lookups=False), st.data())
 def test_any_mesh_on_the_native_engine_equals_duckdb(spark, case, data):
-    mesh = random_mesh(data.draw, case.bound)
+    mesh = random_mesh(data.draw, case.bound, tests_only=True)
     assert answer(qm.run(mesh, frames(spark, case), engine="native")) == case.expected()
 
 

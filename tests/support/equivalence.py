@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import querymesh as qm
+from classifiers import AnyClass
 from oracle import duckdb_connection
-from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves
+from querymesh.classify.tree import Classes, Leaf, Member, Missing, Split, Threshold, leaves
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, TrainedOn
 
 SCHEMA = pa.schema(
@@ -260,9 +261,12 @@ class _Numbering:
         return Split(tree.test, self(tree.yes), self(tree.no))
 
 
-def random_mesh(draw, bound) -> Mesh:
-    """Any tree with any allowed route at each leaf, also such as training would never find."""
+def random_mesh(draw, bound, *, tests_only=False) -> Mesh:
+    """Any tree with any allowed route at each leaf, also such as training would never find; or any
+    classifier of another kind, unless there are to be tests only."""
     tree = _Numbering()(draw(trees()))
+    if not tests_only and draw(st.integers(0, 3)) == 0:
+        tree = random_classes(draw)
     count = len(list(leaves(tree)))
     routes = tuple(random_route(draw, bound.precedence) for _ in range(count))
     operators = tuple(OperatorStats(op.name, op.after, 1.0, 0.5) for op in bound.operators)
@@ -286,7 +290,16 @@ def random_mesh(draw, bound) -> Mesh:
         uncertain=tuple(random_choices(draw, route) for route in mesh.leaf_routes),
         window=draw(st.sampled_from([1, 5, 10_000])),
         least_ruster=draw(st.sampled_from([0, 3, 10_000])),
+        classify_every=draw(st.sampled_from([1, 1, 2, 7, 10_000])),
     )
+
+
+def random_classes(draw) -> Classes:
+    """A classifier that looks at any of the columns, and as many ends."""
+    columns = draw(st.lists(st.sampled_from(SCHEMA.names), min_size=1, max_size=3, unique=True))
+    count = draw(st.integers(2, 4))
+    asked = AnyClass(tuple(columns), count, draw(st.integers(0, 99)))
+    return Classes(asked, tuple(Leaf(number) for number in range(count)), 0.1)
 
 
 def random_choices(draw, route):

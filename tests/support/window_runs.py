@@ -19,8 +19,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import querymesh as qm
+from classifiers import AnyClass
 from equivalence import ROUTING
-from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold
+from querymesh.classify.tree import Classes, Leaf, Member, Missing, Split, Threshold
 from querymesh.fabric.core import fabric as fabric_module
 from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter, Router
@@ -309,6 +310,10 @@ def random_mesh(
         return Split(rng.choice(tests), grown(depth - 1), grown(depth - 1))
 
     tree = grown(rng.choice([0, 1, 2, 3]))
+    if tests and rng.random() < 0.25:
+        count = rng.randint(2, 4)
+        asked = AnyClass((rng.choice(tests).attribute,), count, rng.randint(0, 99))
+        tree = Classes(asked, tuple(map(Leaf, range(count))), 0.1)
     routes = tuple(random_route(rng, bound.precedence) for _ in range(count))
     uncertain = tuple(random_choices(rng, route) for route in routes)
     return Mesh(
@@ -321,6 +326,7 @@ def random_mesh(
         uncertain=uncertain if rng.random() < 0.5 else (),
         window=rng.choice([10_000, 5, 10_000, 1]),
         least_ruster=rng.choice([0, 3, 10_000]),
+        classify_every=rng.choice([1, 1, 3, 10_000]),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from querymesh.cli.results import out, write_json
 Rows = list[dict[str, Any]]
 Quick = Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")]
 
-BENCHMARKS = ("where", "join", "policies", "goals", "guest")
+BENCHMARKS = ("where", "join", "policies", "goals", "guest", "classify")
 
 
 class Options(NamedTuple):
@@ -65,7 +65,7 @@ def reproduce(
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="where, join, policies, goals, guest, or all")
+        str, typer.Argument(help="where, join, policies, goals, guest, classify, or all")
     ] = "all",
     json_file: JsonFile = None,
     quick: Quick = False,
@@ -102,7 +102,7 @@ def bench(
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
     if what not in (*BENCHMARKS, "all"):
         raise typer.BadParameter(
-            f"there is no benchmark {what!r}: choose where, join, policies, goals, guest or all"
+            f"there is no benchmark {what!r}: choose {', '.join(BENCHMARKS)} or all"
         )
     forms = {"growth": growth, "indices": indices, "real": real, "core": core, "floor": floor}
     chosen = [name for name, asked in forms.items() if asked]
@@ -200,6 +200,13 @@ def _guest(options: Options) -> Rows:
     return _shown(rows, page.print_rows)
 
 
+def _classify(options: Options) -> Rows:
+    from querymesh_lab.bench.classify import classify_bench
+
+    rows = classify_bench.run_classify(options.quick, options.cases, _print_line)
+    return _shown(rows, classify_bench.print_rows)
+
+
 RUNS: dict[str, Callable[[Options], Rows]] = {
     "where": _where,
     "growth": _growth,
@@ -211,6 +218,7 @@ RUNS: dict[str, Callable[[Options], Rows]] = {
     "policies": _policies,
     "goals": _goals,
     "guest": _guest,
+    "classify": _classify,
 }
 """Each measures, prints its table and returns its rows."""
 

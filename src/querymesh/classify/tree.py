@@ -2,14 +2,15 @@
 
 The tree is the classifier of a mesh (QM § 4.4). Its three readings must agree on every tuple:
 `leaves_of` on Arrow arrays in the fabric, `as_condition` as an expression for Catalyst, `as_text`
-for people.
+for people. Where a classifier of another kind is asked (`classifier.py`), its classes are the ends
+of a node: what Catalyst evaluates has none of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from querymesh.arrays import Bools, Ints
 from querymesh.classify.attributes import as_floats, null_mask
+from querymesh.classify.classifier import Classifier, ColumnOf, classes_of
 from querymesh.query.expr import Call, Column, Expr, Literal
 
 
@@ -63,18 +65,47 @@ class Split:
     no: Tree
 
 
-Tree = Leaf | Split
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes that a classifier tells: class c ends at leaf `ends[c]`. Telling takes `us` a
+    tuple."""
+
+    classifier: Classifier
+    ends: tuple[Leaf, ...]
+    us: float
+
+
+Tree = Leaf | Split | Classes
+
+Label = TypeVar("Label")
 
 FEW_VALUES = 16
 
 
-def leaves(tree: Tree, tests: int = 0) -> Iterator[tuple[Leaf, int]]:
+def leaves(tree: Tree) -> Iterator[tuple[Leaf, int]]:
     """The leaves from left to right, each with the number of tests before it."""
-    if isinstance(tree, Leaf):
-        yield tree, tests
-    else:
-        yield from leaves(tree.yes, tests + 1)
-        yield from leaves(tree.no, tests + 1)
+    for leaf, tests, _ in _ends(tree, 0, 0.0):
+        yield leaf, tests
+
+
+def _ends(tree: Tree, tests: int, us: float) -> Iterator[tuple[Leaf, int, float]]:
+    """The leaves, each with the tests before it and the time of classifiers asked on its path."""
+    match tree:
+        case Leaf():
+            yield tree, tests, us
+        case Split(_, yes, no):
+            yield from _ends(yes, tests + 1, us)
+            yield from _ends(no, tests + 1, us)
+        case Classes(_, ends, own_us):
+            for end in ends:
+                yield end, tests, us + own_us
+
+
+def paths_us(tree: Tree, node_us: float) -> Iterator[tuple[Leaf, float]]:
+    """The leaves from left to right, each with what it takes to tell that a tuple belongs there,
+    where a test takes `node_us`: c(DT | r) of QM eq. 2."""
+    for leaf, tests, us in _ends(tree, 0, 0.0):
+        yield leaf, tests * node_us + us
 
 
 def relabelled(tree: Tree, labels: Sequence[int]) -> Tree:
@@ -88,15 +119,30 @@ def relabelled(tree: Tree, labels: Sequence[int]) -> Tree:
     def walk(node: Tree) -> Tree:
         if isinstance(node, Leaf):
             return Leaf(next(remaining))
+        if isinstance(node, Classes):
+            return replace(node, ends=tuple(Leaf(next(remaining)) for _ in node.ends))
         yes = walk(node.yes)
         return Split(node.test, yes, walk(node.no))
 
     return walk(tree)
 
 
+def only_used(tree: Tree, routes: tuple[Label, ...]) -> tuple[Tree, tuple[Label, ...]]:
+    """The tree and what its labels index, without what no leaf points to.
+
+    >>> only_used(Split(Missing("a"), Leaf(2), Leaf(0)), ("x", "y", "z"))[1]
+    ('z', 'x')
+    """
+    found = [leaf.label for leaf, _ in leaves(tree)]
+    used = list(dict.fromkeys(found))
+    labels = [used.index(label) for label in found]
+    return relabelled(tree, labels), tuple(routes[label] for label in used)
+
+
 def attributes_of(tree: Tree) -> frozenset[str]:
     """The columns the tree asks about."""
-    return frozenset(test.attribute for test in tests_of(tree))
+    asked = frozenset(test.attribute for test in tests_of(tree))
+    return asked.union(*(classifier.columns for classifier in classifiers_of(tree)))
 
 
 def tests_of(tree: Tree) -> Iterator[Test]:
@@ -105,6 +151,15 @@ def tests_of(tree: Tree) -> Iterator[Test]:
         yield tree.test
         yield from tests_of(tree.yes)
         yield from tests_of(tree.no)
+
+
+def classifiers_of(tree: Tree) -> Iterator[Classifier]:
+    """Every classifier of another kind that the tree asks."""
+    if isinstance(tree, Classes):
+        yield tree.classifier
+    elif isinstance(tree, Split):
+        yield from classifiers_of(tree.yes)
+        yield from classifiers_of(tree.no)
 
 
 def answerable(test: Test, kind: pa.DataType) -> bool:
@@ -122,29 +177,38 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def leaves_of(tree: Tree, column: Callable[[str], pa.Array], rows: int) -> list[Ints]:
+def leaves_of(tree: Tree, column: ColumnOf, rows: int) -> list[Ints]:
     """The row numbers that reach each leaf, left to right; every row is in exactly one list."""
     if isinstance(tree, Leaf):
         return [np.arange(rows, dtype=np.int64)]
     found: list[Ints] = []
-    _descend(tree, column, None, found)
+    _descend(tree, column, None, found, rows)
     return found
 
 
-def _descend(
-    tree: Tree, column: Callable[[str], pa.Array], here: Ints | None, found: list[Ints]
-) -> None:
+def _descend(tree: Tree, column: ColumnOf, here: Ints | None, found: list[Ints], rows: int) -> None:
     """`here` are the rows that reach the node; None at the root, which all of them reach."""
     if isinstance(tree, Leaf):
         assert here is not None
         found.append(here)
+        return
+    if isinstance(tree, Classes):
+        found += _by_class(tree, column, here, rows)
         return
     values = column(tree.test.attribute)
     if here is not None:
         values = values.take(pa.array(here))
     yes = answers(tree.test, values)
     for below, positions in ((tree.yes, np.flatnonzero(yes)), (tree.no, np.flatnonzero(~yes))):
-        _descend(below, column, positions if here is None else here[positions], found)
+        _descend(below, column, positions if here is None else here[positions], found, rows)
+
+
+def _by_class(node: Classes, column: ColumnOf, here: Ints | None, rows: int) -> list[Ints]:
+    """The rows of each class, of those that are `here`."""
+    of_node = column if here is None else lambda name: column(name).take(pa.array(here))
+    every = np.arange(rows) if here is None else here
+    told = classes_of(node.classifier, of_node, len(every), len(node.ends))
+    return [every[told == number] for number in range(len(node.ends))]
 
 
 def answers(test: Test, values: pa.Array) -> Bools:
@@ -199,6 +263,13 @@ def as_text(test: Test, answer: bool = True) -> str:
         case Threshold(_, value, null):
             text = f"{name} {'<=' if answer else '>'} {value:g}"
             return f"{text} or NULL" if null and answer else text
+
+
+def branches(node: Split | Classes) -> list[tuple[str, Tree]]:
+    """The ways on from a node, each with what people read of it."""
+    if isinstance(node, Split):
+        return [(as_text(node.test, True), node.yes), (as_text(node.test, False), node.no)]
+    return [(f"{node.classifier.kind} tells class {n}", end) for n, end in enumerate(node.ends)]
 
 
 def _set_text(values: tuple[Any, ...], most: int = 6) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from querymesh.classify.tree import Leaf, answerable, as_text, tests_of
+import pyarrow as pa
+
+from querymesh.classify.tree import (
+    Leaf,
+    answerable,
+    as_text,
+    attributes_of,
+    classifiers_of,
+    tests_of,
+)
 from querymesh.errors import MeshFileError, did_you_mean
 from querymesh.mesh.mesh import LeafStats, Mesh
 from querymesh.mesh.stages import Stages
@@ -28,17 +37,27 @@ def check_fits(mesh: Mesh, bound: BoundQuery) -> Mesh:
                 f"{sorted(operator.after)}, but it must come after {sorted(before)}: train it again"
             )
     schema = bound.schemas[bound.source.alias]
-    for test in tests_of(mesh.tree):
-        if test.attribute not in schema.names:
+    for name in sorted(attributes_of(mesh.tree)):
+        if name not in schema.names:
             raise MeshFileError(
-                f"the mesh tells tuples apart by {test.attribute!r}, which {bound.source.name} "
-                f"does not have: {did_you_mean(test.attribute, schema.names)}"
+                f"the mesh tells tuples apart by {name!r}, which {bound.source.name} "
+                f"does not have: {did_you_mean(name, schema.names)}"
             )
+    for test in tests_of(mesh.tree):
         if not answerable(test, schema.field(test.attribute).type):
             raise MeshFileError(
                 f"the mesh asks whether {as_text(test)}, which has no answer for a column of type "
                 f"{schema.field(test.attribute).type}: train it again"
             )
+    for classifier in classifiers_of(mesh.tree):
+        try:
+            classifier.classes(lambda name: pa.nulls(1, schema.field(name).type), 1)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise MeshFileError(
+                f"the mesh asks classifier {classifier.kind}, which has no answer for the columns "
+                f"{', '.join(classifier.columns)} of {bound.source.name} ({problem}): train it "
+                "again"
+            ) from problem
     return mesh
 
 

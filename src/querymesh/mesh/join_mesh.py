@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from querymesh.classify.classifier import Learner
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.explained import Explained
 from querymesh.mesh.hypercube import Dimension, Hypercube
@@ -99,8 +100,10 @@ def join_mesh_to_json(mesh: JoinMesh) -> str:
 def load(
     path: str | os.PathLike[str],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    classifiers: Sequence[Learner] = (),
 ) -> Mesh | JoinMesh:
-    """Read a saved mesh back. `functions` are the user functions its query calls, by name."""
+    """Read a saved mesh back. `functions` are the user functions its query calls, by name, and
+    `classifiers` what made its classifier, if that is of a kind of your own."""
     text = load_text(path)
     try:
         content = json.loads(text)
@@ -108,8 +111,8 @@ def load(
         content = None  # which the reader of meshes says better
     try:
         if isinstance(content, dict) and content.get("format") == FORMAT:
-            return _from_content(content, functions)
-        return mesh_from_json(text, functions)
+            return _from_content(content, functions, classifiers)
+        return mesh_from_json(text, functions, learners=classifiers)
     except QueryMeshError as problem:
         raise MeshFileError(f"{path}: {problem}") from problem
 
@@ -117,6 +120,7 @@ def load(
 def _from_content(
     content: dict[str, Any],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None,
+    learners: Sequence[Learner],
 ) -> JoinMesh:
     if content.get("version") != VERSION:
         raise MeshFileError(
@@ -129,7 +133,7 @@ def _from_content(
     meshes = {}
     for alias, one in streams.items():
         try:
-            meshes[alias] = mesh_from_json(json.dumps(one), functions)
+            meshes[alias] = mesh_from_json(json.dumps(one), functions, learners=learners)
         except QueryMeshError as problem:
             raise MeshFileError(f"stream {alias}: {problem}") from problem
     if len({mesh.query.sql for mesh in meshes.values()}) > 1:

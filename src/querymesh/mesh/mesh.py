@@ -72,7 +72,8 @@ class Mesh(Explained):
 
     `uncertain` has an uncertain route for each leaf where orders of about equal cost are left to a
     lottery (QM § 5.4), else it is empty. `window` tuples are classified together (W^TC), and a
-    ruster of fewer than `least_ruster` tuples travels with the window's largest (Table 3).
+    ruster of fewer than `least_ruster` tuples travels with the window's largest (Table 3). Of
+    `classify_every` tuples in a row the first is classified, and the others follow it (QM § 5.1).
     `stages` says which operators Catalyst evaluates and which the fabric; None where one of them
     runs them all.
     """
@@ -92,6 +93,7 @@ class Mesh(Explained):
     uncertain: tuple[UncertainRoute, ...] = ()
     window: int = WINDOW
     least_ruster: int = 0
+    classify_every: int = 1
     stages: Stages | None = None
 
     @property

@@ -9,30 +9,33 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from querymesh.classify.attributes import LeftOut
-from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, Tree, leaves
+from querymesh.classify.classifier import Learner
+from querymesh.classify.tree import leaves
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
+from querymesh.mesh.json_reader import Reader, or_null, read_object
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, PlannedOrder, TrainedOn
 from querymesh.mesh.route import route_fault, uncertain_text
 from querymesh.mesh.stages import Stages, stages_fault
+from querymesh.mesh.tree_file import tree_from_json, tree_to_json
 from querymesh.query.model import Query
 from querymesh.query.parse.query import query
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.storage import Storage
 
 FORMAT = "querymesh.mesh"
-VERSION = 3
+VERSION = 4
 _NOT_IN_VERSION_1: dict[str, Any] = {
     "uncertain": [], "found_by": "", "accuracy": None, "window": WINDOW, "least_ruster": 0,
 }  # fmt: skip
+_NOT_IN_VERSION_3: dict[str, Any] = {"classify_every": 1}
 TRAINED, WRITTEN, PLANNED = "trained", "written", "planned"
-MOST_DEPTH = 64
 
 
 def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
@@ -52,11 +55,12 @@ def save_text(text: str, path: str | os.PathLike[str]) -> None:
 def load_mesh(
     path: str | os.PathLike[str],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    learners: Sequence[Learner] = (),
 ) -> Mesh:
     """Read a mesh back. `functions` are the user functions its query calls, by name."""
     text = load_text(path)
     try:
-        return mesh_from_json(text, functions)
+        return mesh_from_json(text, functions, learners=learners)
     except QueryMeshError as problem:
         raise MeshFileError(f"{path}: {problem}") from problem
 
@@ -83,27 +87,27 @@ def mesh_to_json(mesh: Mesh) -> str:
             {
                 "name": op.name,
                 "after": sorted(op.after),
-                "cost_us": _number(op.cost_us),
-                "pass_rate": _number(op.pass_rate),
-                "drop_us": _number(op.drop_us),
-                "pass_us": _number(op.pass_us),
+                "cost_us": or_null(op.cost_us),
+                "pass_rate": or_null(op.pass_rate),
+                "drop_us": or_null(op.drop_us),
+                "pass_us": or_null(op.pass_us),
             }
             for op in mesh.operators
         ],
         "routes": [list(route) for route in mesh.routes],
-        "tree": _tree_to_json(mesh.tree),
+        "tree": tree_to_json(mesh.tree),
         "leaves": [
             {
-                "share": _number(leaf.share),
-                "route_us": _number(leaf.route_us),
-                "single_us": _number(leaf.single_us),
+                "share": or_null(leaf.share),
+                "route_us": or_null(leaf.route_us),
+                "single_us": or_null(leaf.single_us),
             }
             for leaf in mesh.leaves
         ],
         "single": list(mesh.single),
-        "expected_us": _number(mesh.expected_us),
-        "single_us": _number(mesh.single_us),
-        "bound_us": _number(mesh.bound_us),
+        "expected_us": or_null(mesh.expected_us),
+        "single_us": or_null(mesh.single_us),
+        "bound_us": or_null(mesh.bound_us),
         "sample_rows": mesh.sample_rows,
         "left_out": {entry.name: entry.reason for entry in mesh.left_out},
         "why": mesh.why,
@@ -112,6 +116,7 @@ def mesh_to_json(mesh: Mesh) -> str:
         "uncertain": [[list(choice) for choice in steps] for steps in mesh.uncertain],
         "window": mesh.window,
         "least_ruster": mesh.least_ruster,
+        "classify_every": mesh.classify_every,
     }
     if mesh.stages is not None:
         content["stages"] = [list(split) for split in mesh.stages.splits]
@@ -122,10 +127,12 @@ def mesh_from_json(
     text: str,
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
     asked: Query | None = None,
+    learners: Sequence[Learner] = (),
 ) -> Mesh:
     """A mesh from JSON text; anything out of place is a MeshFileError that names it.
 
-    Its query is `asked`, if that is given, and else what its SQL text says.
+    Its query is `asked`, if that is given, and else what its SQL text says. `learners` read
+    classifiers of other kinds than ours.
     """
     try:
         content = json.loads(text, parse_constant=_no_number)
@@ -142,9 +149,11 @@ def mesh_from_json(
         )
     if version == 1:
         content = {**_NOT_IN_VERSION_1, **content}
-    if version < VERSION:
+    if version < 3:
         content = {"kind": TRAINED if content.get("sample_rows") else WRITTEN, **content}
-    read = _Reader(content)
+    if version < VERSION:
+        content = {**_NOT_IN_VERSION_3, **content}
+    read = Reader(content)
     routes = tuple(_route(route) for route in read.list_("routes"))
     operators = tuple(_operator(entry) for entry in read.list_("operators"))
     kind, rows = read.get("kind", str), read.get("sample_rows", int)
@@ -154,7 +163,7 @@ def mesh_from_json(
     mesh = make(
         query=_query(read, functions) if asked is None else _same(asked, read),
         operators=operators,
-        tree=_tree_from_json(read.get("tree", dict), 0),
+        tree=tree_from_json(read.get("tree", dict), learners),
         routes=routes,
         leaves=tuple(_leaf(entry) for entry in read.list_("leaves")),
         single=_route(read.get("single", list)),
@@ -167,6 +176,7 @@ def mesh_from_json(
         uncertain=tuple(_steps(entry) for entry in read.list_("uncertain")),
         window=read.get("window", int),
         least_ruster=read.get("least_ruster", int),
+        classify_every=read.get("classify_every", int),
         stages=_stages(read.list_("stages")) if "stages" in content else None,
     )
     _check(mesh)
@@ -179,7 +189,7 @@ def _kind(mesh: Mesh) -> str:
     return WRITTEN if mesh.trained_on is None else TRAINED
 
 
-def _trained_on(read: _Reader) -> TrainedOn:
+def _trained_on(read: Reader) -> TrainedOn:
     accuracy = read.float_("accuracy")
     return TrainedOn(
         rows=read.get("sample_rows", int),
@@ -204,8 +214,10 @@ def _check(mesh: Mesh) -> None:
     if any(not 0 <= label < len(mesh.routes) for label in labels):
         raise MeshFileError(f"a leaf points to a route that is not among the {len(mesh.routes)}")
     _check_uncertain(mesh)
-    if mesh.window < 1 or mesh.least_ruster < 0:
-        raise MeshFileError("'window' must be at least 1 and 'least_ruster' at least 0")
+    if mesh.window < 1 or mesh.least_ruster < 0 or mesh.classify_every < 1:
+        raise MeshFileError(
+            "'window' and 'classify_every' must be at least 1 and 'least_ruster' at least 0"
+        )
     if len(labels) != len(mesh.leaves):
         raise MeshFileError(
             f"the tree has {len(labels)} leaves, but {len(mesh.leaves)} are described"
@@ -238,36 +250,7 @@ def _check_uncertain(mesh: Mesh) -> None:
             )
 
 
-class _Reader:
-    """Typed access to a JSON object, with errors that name the key."""
-
-    def __init__(self, content: Mapping[str, Any], where: str = "") -> None:
-        self._content = content
-        self._where = where
-
-    def get(self, key: str, kind: type) -> Any:
-        if key not in self._content:
-            raise MeshFileError(f"{self._where}{key!r} is missing")
-        value = self._content[key]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not of type {kind.__name__}")
-        return value
-
-    def list_(self, key: str) -> list[Any]:
-        return list(self.get(key, list))
-
-    def float_(self, key: str) -> float:
-        if key in self._content and self._content[key] is None:
-            return math.nan
-        value = self._content.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a number")
-        if not math.isfinite(value):
-            raise MeshFileError(f"{self._where}{key!r} is {value!r}, not a finite number")
-        return float(value)
-
-
-def _query(read: _Reader, functions: Mapping[str, Any] | None) -> Any:
+def _query(read: Reader, functions: Mapping[str, Any] | None) -> Any:
     given = {name.lower(): function for name, function in (functions or {}).items()}
     missing = [name for name in read.list_("functions") if str(name).lower() not in given]
     if missing:
@@ -277,14 +260,14 @@ def _query(read: _Reader, functions: Mapping[str, Any] | None) -> Any:
     return query(read.get("sql", str), time=read.get("time", str | None), functions=given)  # type: ignore[arg-type]
 
 
-def _same(asked: Query, read: _Reader) -> Query:
+def _same(asked: Query, read: Reader) -> Query:
     if read.get("sql", str) != asked.sql:
         raise MeshFileError(f"the mesh is of another query: {read.get('sql', str)}")
     return asked
 
 
 def _operator(entry: Any) -> OperatorStats:
-    read = _object(entry, "an operator")
+    read = read_object(entry, "an operator")
     after = frozenset(_index(k) for k in read.list_("after"))
     by_outcome = {key: read.float_(key) for key in ("drop_us", "pass_us") if key in entry}
     return OperatorStats(
@@ -297,18 +280,12 @@ def _operator(entry: Any) -> OperatorStats:
 
 
 def _leaf(entry: Any) -> LeafStats:
-    read = _object(entry, "a leaf")
+    read = read_object(entry, "a leaf")
     return LeafStats(
         share=read.float_("share"),
         route_us=read.float_("route_us"),
         single_us=read.float_("single_us"),
     )
-
-
-def _object(entry: Any, what: str) -> _Reader:
-    if not isinstance(entry, dict):
-        raise MeshFileError(f"{what} is {entry!r}, not a JSON object")
-    return _Reader(entry, f"{what}: ")
 
 
 def _index(value: Any) -> int:
@@ -339,52 +316,5 @@ def _stages(entries: list[Any]) -> Stages:
     return Stages(tuple((before, python) for before, python in entries))
 
 
-def _tree_to_json(tree: Tree) -> dict[str, Any]:
-    if isinstance(tree, Leaf):
-        return {"route": tree.label}
-    match tree.test:
-        case Threshold(attribute, value, null):
-            test: dict[str, Any] = {"attribute": attribute, "at_most": value, "null": null}
-        case Member(attribute, values):
-            test = {"attribute": attribute, "in": list(values)}
-        case Missing(attribute):
-            test = {"attribute": attribute, "missing": True}
-    return {"test": test, "yes": _tree_to_json(tree.yes), "no": _tree_to_json(tree.no)}
-
-
-def _tree_from_json(entry: Any, depth: int) -> Tree:
-    read = _object(entry, "the tree")
-    if depth > MOST_DEPTH:
-        raise MeshFileError(f"the tree is deeper than {MOST_DEPTH}")
-    if "route" in entry:
-        return Leaf(read.get("route", int))
-    test = _object(read.get("test", dict), "a test")
-    attribute = test.get("attribute", str)
-    content = entry["test"]
-    if "at_most" in content:
-        value = test.float_("at_most")
-        if not math.isfinite(value):
-            raise MeshFileError(f"a test: 'at_most' is {content['at_most']!r}, not a finite number")
-        made: Any = Threshold(attribute, value, test.get("null", bool))
-    elif "in" in content:
-        values = test.list_("in")
-        if not all(isinstance(v, bool | int | str) for v in values):
-            raise MeshFileError(f"a test: 'in' holds {values!r}, not plain values")
-        made = Member(attribute, tuple(values))
-    elif "missing" in content:
-        made = Missing(attribute)
-    else:
-        raise MeshFileError(f"a test has neither 'at_most', 'in' nor 'missing': {content!r}")
-    return Split(
-        made,
-        _tree_from_json(entry.get("yes"), depth + 1),
-        _tree_from_json(entry.get("no"), depth + 1),
-    )
-
-
 def _no_number(text: str) -> float:
     raise MeshFileError(f"{text} is not a finite number")
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -149,8 +149,9 @@ class Stages:
             tree=tree,
             routes=routes,
             uncertain=choices,
-            # A small ruster may join another's only where both still have the same to do.
+            # A tuple may go along with others only where all of them still have the same to do.
             least_ruster=mesh.least_ruster if alike else 0,
+            classify_every=mesh.classify_every if alike else 1,
             stages=None,
         )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from querymesh.classify.classifier import Learner
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import python_part
 from querymesh.policies.policy import Following, Job, open_channel
@@ -38,7 +39,13 @@ def mesh_sources(
 
 
 def mesh_channels(
-    job: Job, run: Run, label: str, *, adapts: bool, must: bool
+    job: Job,
+    run: Run,
+    label: str,
+    *,
+    adapts: bool,
+    must: bool,
+    learners: Sequence[Learner] = (),
 ) -> dict[str, Channel]:
     """An open channel for each source of a stream whose mesh is learned or changes."""
     channels = {}
@@ -46,7 +53,8 @@ def mesh_channels(
         learns = not view.mesh.is_learned
         if len(view.bound.operators) < 2 or not (learns or adapts):
             continue
-        channel = open_channel(job, view, label, must=must or learns or job.join is not None)
+        must_be = must or learns or job.join is not None
+        channel = open_channel(job, view, label, must=must_be, learners=learners)
         if channel is not None:
             channels[alias] = channel
     return channels
@@ -66,7 +74,14 @@ class LearnedMeshes:
         if not self.job.streaming:
             return Following(mesh_sources(self.job, run, {}, self.policy.training))
         policy, adapts = self.policy, self.policy.adaptation is not None
-        channels = mesh_channels(self.job, run, policy.name, adapts=adapts, must=policy.must_adapt)
+        channels = mesh_channels(
+            self.job,
+            run,
+            policy.name,
+            adapts=adapts,
+            must=policy.must_adapt,
+            learners=policy.training.learners,
+        )
         sources = mesh_sources(self.job, run, channels, policy.training)
         telling = None
         for alias, channel in channels.items():

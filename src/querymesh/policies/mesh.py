@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from querymesh.errors import OptionError
+from querymesh.errors import OptionError, UnsupportedError
 from querymesh.mesh.fit import as_single
 from querymesh.mesh.mesh import Mesh as MeshData
 from querymesh.optimize.adapt.adapt import Adaptation
@@ -68,6 +68,9 @@ class Trained(Policy):
         if self.sample_rows is not None or self.accuracy is not None:
             given["insist"] = True
         object.__setattr__(self, "training", replace(self.training, **given))
+        if self.training.learner is not None:
+            # Catalyst asks tests alone: this policy's meshes cannot be part of Spark's plan.
+            object.__setattr__(self, "can_be_written", False)
 
     @classmethod
     def paper(cls, table: str = "table-1", **options: Any) -> Self:
@@ -94,6 +97,11 @@ class Trained(Policy):
     def check(self, query: BoundQuery | JoinQuery, engine: str) -> None:
         """Refuse options that do not go with the query, whether or not there will be training."""
         super().check(query, engine)
+        if engine == "native" and self.training.learner is not None:
+            raise UnsupportedError(
+                f"classifier {self.training.learner.kind} is asked in Python, and engine 'native' "
+                "runs none: use engine='fabric' or 'auto', or classifier='tree'"
+            )
         if isinstance(query, SharedQuery):
             self.training.check_shared()
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
+from querymesh.classify.classifier import Learner
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.mesh.fit import check_fits
 from querymesh.mesh.mesh import Mesh, written_mesh
@@ -183,14 +184,17 @@ class Policy(ABC):
         """Decide what a run starts with."""
 
 
-def open_channel(job: Job, view: View, label: str, *, must: bool) -> Channel | None:
+def open_channel(
+    job: Job, view: View, label: str, *, must: bool, learners: Sequence[Learner] = ()
+) -> Channel | None:
     """The channel of a view's meshes, with what an earlier run learned taken up into the view.
 
     A mesh that cannot be read is told and set aside, and the newest that can takes its place. Where
     there is no folder for a channel that is a problem only if one `must` be.
     """
     try:
-        channel = Channel(job.channel_folder(view.alias, label, job.given.get(view.alias)))
+        folder = job.channel_folder(view.alias, label, job.given.get(view.alias))
+        channel = Channel(folder, learners)
         version = channel.open()
         while version and not _take_up(channel, version, view):
             version = channel.open()  # without any mesh, rows are profiled again

@@ -21,10 +21,11 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from querymesh.classify.classifier import Learner
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
@@ -60,10 +61,12 @@ class RouterStates:
 
 
 class Channel:
-    """The folder of mesh versions. Small and picklable: tasks hold a copy."""
+    """The folder of mesh versions, and who reads classifiers of other kinds than ours. Small and
+    picklable: tasks hold a copy."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, learners: Sequence[Learner] = ()) -> None:
         self.folder = folder
+        self._learners = tuple(learners)
 
     def open(self) -> int:
         """Make the folder, if it is new, and tell the newest version in it.
@@ -167,7 +170,9 @@ class Channel:
         """A published mesh of the query."""
         path = _file("mesh", version)
         try:
-            return mesh_from_json(self._storage.read(path).decode(), asked=query)
+            return mesh_from_json(
+                self._storage.read(path).decode(), asked=query, learners=self._learners
+            )
         except (OSError, UnicodeDecodeError, QueryMeshError) as problem:
             where = self._storage.where(path)
             raise MeshFileError(f"cannot read the mesh {where}: {problem}") from problem

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -6,8 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from querymesh.classify.tree import Leaf, Member, Missing, Split, Threshold, leaves, leaves_of
+from classifiers import AnyClass
+from querymesh.classify.tree import (
+    Classes,
+    Leaf,
+    Member,
+    Missing,
+    Split,
+    Threshold,
+    leaves,
+    leaves_of,
+)
 from querymesh.fabric.core.leaf_numbers import LeafNumbers
+from querymesh.fabric.core.router import MeshRouter
+from querymesh.fabric.core.ruster import ClassificationWindow
+from querymesh.mesh.mesh import LeafStats, written_order
+from querymesh.query.parse.query import query
 
 NUMBERS = st.sampled_from([-2, -1, 0, 1, 2, 3])
 FLOATS = st.sampled_from([-1.5, -0.0, 0.0, 0.5, 2.0, math.nan, math.inf])
@@ -71,3 +86,29 @@ def test_leaves_are_numbered_from_left_to_right():
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(KeyError, match="y"):
         LeafNumbers(Split(Missing("y"), Leaf(0), Leaf(0))).of(pa.record_batch({"x": [1]}).column, 1)
+
+
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 70), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_of_so_many_tuples_in_a_row_all_follow_the_first(values, every, seed):
+    batch = pa.record_batch({"small": pa.array(values, pa.int32())})
+    window = ClassificationWindow("t", batch)
+    count = 3
+    asked = AnyClass(("small",), count, seed)
+    for tree in (
+        Split(Threshold("small", 0.5, False), Leaf(0), Leaf(1)),
+        Classes(asked, tuple(map(Leaf, range(count))), 0.0),
+    ):
+        ends = len(list(leaves(tree)))
+        mesh = replace(
+            written_order(query("SELECT * FROM t WHERE small > 0"), ("p",), (frozenset(),)),
+            tree=tree,
+            routes=((1,),) * ends,
+            leaves=(LeafStats(1 / ends, 1.0, 1.0),) * ends,
+        )
+        told = MeshRouter(mesh).leaves(window)
+        router = MeshRouter(replace(mesh, classify_every=every))
+        expected = [told[row - row % every] for row in range(len(values))]
+        assert router.leaves(window).tolist() == expected
+        by_ruster = {row: r.leaf for r in router.rusters(window) for row in r.rows.tolist()}
+        assert [by_ruster[row] for row in range(len(values))] == expected

@@ -57,7 +57,7 @@ def cost_row_by_row(problem, groups):
 
     pruned, row_us = prune(tree, np.arange(rows))
     count = len(list(leaves(pruned)))
-    return (row_us.sum() + (count * leaf_us if count > 1 else 0.0)) / rows
+    return (row_us.sum() + (count - 1) * leaf_us) / rows
 
 
 @given(random_problems(), st.data())

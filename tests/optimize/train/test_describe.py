@@ -43,8 +43,8 @@ def described(profile, tree=TREE, routes=ROUTES, **kwargs):
 def test_a_mesh_has_the_figures_of_its_leaves_and_of_equation_2():
     mesh = described(two_kinds())
     assert mesh.leaves == (LeafStats(0.75, 3.0, 13.0), LeafStats(0.25, 8.0, 8.0))
-    tests_us, rusters_us = 0.5, 2 * (30.0 * 2 / 10)
-    assert mesh.expected_us == pytest.approx(0.75 * 3 + 0.25 * 8 + tests_us + rusters_us)
+    tests_us, second_ruster_us = 0.5, 30.0 * 2 / 10
+    assert mesh.expected_us == pytest.approx(0.75 * 3 + 0.25 * 8 + tests_us + second_ruster_us)
     assert mesh.single_us == pytest.approx((3 * 13 + 8) / 4)
     assert mesh.bound_us == pytest.approx((3 * 3 + 8) / 4)
     assert mesh.sample_rows == 4
@@ -62,8 +62,8 @@ def test_its_operators_have_their_costs_and_pass_rates():
 
 def test_a_tuple_costs_its_route_its_tests_and_its_share_of_the_rusters():
     profile = two_kinds()
-    rusters_us = 2 * (30.0 * 2 / 10)
-    expected = [3.5 + rusters_us] * 3 + [8.5 + rusters_us]
+    second_ruster_us = 30.0 * 2 / 10
+    expected = [3.5 + second_ruster_us] * 3 + [8.5 + second_ruster_us]
     assert costs_us(profile, TREE, ROUTES, OVERHEADS).tolist() == pytest.approx(expected)
     alone = costs_us(profile, Leaf(1), ROUTES, OVERHEADS)
     assert alone.tolist() == [3.0, 3.0, 3.0, 13.0], "one route has no test and no ruster of its own"

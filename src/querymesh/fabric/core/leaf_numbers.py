@@ -15,7 +15,7 @@ A tree with more combinations than `MOST_COMBINATIONS` is walked (`classify.tree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,12 +26,17 @@ import pyarrow.compute as pc
 
 from querymesh.arrays import Ints
 from querymesh.classify.attributes import as_floats, null_mask
+from querymesh.classify.classifier import ColumnOf, classes_of
 from querymesh.classify.tree import (
+    Classes,
     Leaf,
     Member,
+    Split,
     Test,
     Threshold,
     Tree,
+    classifiers_of,
+    leaves,
     leaves_of,
     tests_of,
 )
@@ -39,8 +44,6 @@ from querymesh.classify.tree import (
 MOST_COMBINATIONS = 1 << 14
 DENSE_RANGE = 1 << 12
 """Whole numbers within so narrow a range are looked up by their distance from the least."""
-
-ColumnOf = Callable[[str], pa.Array]
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class LeafNumbers:
     @cached_property
     def _bins(self) -> dict[str, Bins] | None:
         """The bins of each column; None where they do not tell the leaf, or are too many."""
+        if any(classifiers_of(self.tree)):
+            return None
         tests: dict[str, list[Test]] = {}
         for test in tests_of(self.tree):
             tests.setdefault(test.attribute, []).append(test)
@@ -130,7 +135,7 @@ class LeafNumbers:
 
     def _leaf(self, bin_of: dict[str, int]) -> int:
         node, number = self.tree, 0
-        while not isinstance(node, Leaf):
+        while isinstance(node, Split):
             name = node.test.attribute
             assert self._bins is not None
             if self._bins[name].answer(node.test, bin_of[name]):
@@ -144,6 +149,8 @@ class LeafNumbers:
         """The leaf of each row."""
         if isinstance(self.tree, Leaf):
             return np.zeros(rows, np.int64)
+        if isinstance(self.tree, Classes):
+            return classes_of(self.tree.classifier, column, rows, len(self.tree.ends))
         if self._bins is None:
             leaves = np.empty(rows, np.int64)
             for leaf, reached in enumerate(leaves_of(self.tree, column, rows)):
@@ -164,4 +171,4 @@ def _bins_of(tests: Sequence[Test]) -> Bins | None:
 
 
 def _leaf_count(tree: Tree) -> int:
-    return 1 if isinstance(tree, Leaf) else _leaf_count(tree.yes) + _leaf_count(tree.no)
+    return sum(1 for _ in leaves(tree))

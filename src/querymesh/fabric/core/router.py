@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.classify.tree import leaves_of
@@ -79,7 +80,8 @@ class MeshRouter(Router):
 
     Leaves that share a route stay apart: what they do is counted apart. A mesh of one route has no
     tests to make: its window is one ruster, and this is the `single` policy. Rusters smaller than
-    the mesh's `least_ruster` travel with the window's largest: any route gives the same result.
+    the mesh's `least_ruster` travel with the window's largest, and where the mesh classifies one of
+    several tuples the others follow it: any route gives the same result.
     """
 
     def __init__(self, mesh: Mesh, version: int = 0, seed: Seed = 0) -> None:
@@ -109,13 +111,26 @@ class MeshRouter(Router):
             return None
         if len(self._tokens) == 1:
             return np.zeros(window.rows, np.int64)
-        return self._leaf_numbers.of(window.batch.column, window.rows)
+        return self._classified(window)
+
+    def _classified(self, window: ClassificationWindow) -> Ints:
+        """The leaf of each row: its own or, of so many in a row, that of the first (QM § 5.1)."""
+        every = self.mesh.classify_every
+        if every == 1:
+            return self._leaf_numbers.of(window.batch.column, window.rows)
+        first = pa.array(np.arange(0, window.rows, every))
+        told = self._leaf_numbers.of(lambda name: window.batch.column(name).take(first), len(first))
+        return np.repeat(told, every)[: window.rows]
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """One ruster for each leaf that any row reaches."""
         if len(self._tokens) == 1:
             return [Ruster(window, np.arange(window.rows), self._tokens[0])]
-        reached = leaves_of(self.mesh.tree, window.batch.column, window.rows)
+        if self.mesh.classify_every == 1:
+            reached = leaves_of(self.mesh.tree, window.batch.column, window.rows)
+        else:
+            told = self._classified(window)
+            reached = [np.flatnonzero(told == leaf) for leaf in range(len(self._tokens))]
         made = [
             Ruster(window, rows, token, leaf)
             for leaf, (rows, token) in enumerate(zip(reached, self._tokens, strict=True))

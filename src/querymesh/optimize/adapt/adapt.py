@@ -20,7 +20,7 @@ import numpy as np
 
 from querymesh.arrays import Floats
 from querymesh.classify.attributes import LeftOut
-from querymesh.classify.tree import Leaf, Split, Tree
+from querymesh.classify.tree import Classes, Leaf, Split, Tree, relabelled
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import Deadline
 from querymesh.errors import OptionError
@@ -36,6 +36,7 @@ from querymesh.optimize.train.describe import (
     reach,
     route_search_for,
 )
+from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import holdout
 from querymesh.optimize.train.train import find, found_by, make_problem
 from querymesh.optimize.train.training import Training
@@ -177,10 +178,16 @@ def better_mesh(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
         costs_us(unseen, tree, routes, overheads),
     )
+    tree, routes = folded(profile, tree, routes, fold.unseen, overheads)
     described = describe(
         mesh.query, profile, tree, routes, best_single(profile, route_search), left_out, overheads
     )
-    described = replace(described, window=mesh.window, least_ruster=mesh.least_ruster)
+    described = replace(
+        described,
+        window=mesh.window,
+        least_ruster=mesh.least_ruster,
+        classify_every=mesh.classify_every,
+    )
     described = described.found(search)
     return FoundMesh(leave_open(described, profile, training.tolerance), saving)
 
@@ -206,21 +213,16 @@ def _challengers(
         for rows, route in zip(ends, mesh.leaf_routes, strict=True)
     ]
     routes = tuple(dict.fromkeys(of_leaf))
-    labels = iter([routes.index(route) for route in of_leaf])
-    yield _merged(_relabelled(mesh.tree, labels)), routes
-
-
-def _relabelled(tree: Tree, labels: Iterator[int]) -> Tree:
-    if isinstance(tree, Leaf):
-        return Leaf(next(labels))
-    yes = _relabelled(tree.yes, labels)
-    return Split(tree.test, yes, _relabelled(tree.no, labels))
+    labels = [routes.index(route) for route in of_leaf]
+    yield _merged(relabelled(mesh.tree, labels)), routes
 
 
 def _merged(tree: Tree) -> Tree:
     """A test whose answers lead to the same route is not asked."""
     if isinstance(tree, Leaf):
         return tree
+    if isinstance(tree, Classes):
+        return tree.ends[0] if len(set(tree.ends)) == 1 else tree
     yes, no = _merged(tree.yes), _merged(tree.no)
     return yes if yes == no else Split(tree.test, yes, no)
 

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.classify.tree import Leaf, Tree, as_text
+from querymesh.classify.tree import Leaf, Tree, branches
 from querymesh.cost.route_time import Overheads
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.adapt.adapt import (
@@ -243,5 +243,4 @@ def _paths(tree: Tree, so_far: tuple[str, ...] = ()) -> list[str]:
     """Each leaf's path from the root, for people."""
     if isinstance(tree, Leaf):
         return [" and ".join(so_far)]
-    yes, no = (as_text(tree.test, answer) for answer in (True, False))
-    return _paths(tree.yes, (*so_far, yes)) + _paths(tree.no, (*so_far, no))
+    return [path for text, below in branches(tree) for path in _paths(below, (*so_far, text))]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.classify.tree import Leaf, Tree, leaves, relabelled
+from querymesh.classify.tree import Leaf, Tree, paths_us, relabelled
 from querymesh.cost.route_time import Overheads
 from querymesh.mesh.mesh import LeafStats, Mesh
 from querymesh.mesh.stages import Parts, Stage, Stages
@@ -100,9 +100,10 @@ class StagedRoutes:
         us = leaves_us(profile, costs, self.tree, self.leaf_parts)
         if isinstance(self.tree, Leaf):
             return us
-        for (_, tests), rows in zip(leaves(self.tree), reach(profile, self.tree), strict=True):
-            us[rows] += tests * self.overheads.node_us
-        return us + len(self.leaf_parts) * self.overheads.route_us(profile.operators)
+        paths = paths_us(self.tree, self.overheads.node_us)
+        for (_, path_us), rows in zip(paths, reach(profile, self.tree), strict=True):
+            us[rows] += path_us
+        return us + (len(self.leaf_parts) - 1) * self.overheads.route_us(profile.operators)
 
     def single_us(self, profile: Profile, costs: Costs) -> Floats:
         """What each tuple costs on the single order."""
@@ -148,6 +149,7 @@ class StagedRoutes:
             trained_on=mesh.trained_on if trained is None else trained.trained_on,
             window=mesh.window if trained is None else trained.window,
             least_ruster=0 if trained is None else trained.least_ruster,
+            classify_every=1 if trained is None else trained.classify_every,
             stages=Stages(tuple(parts.split for parts in self.leaf_parts)),
         )
 

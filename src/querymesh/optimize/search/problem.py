@@ -21,15 +21,17 @@ from sys import getsizeof
 import numpy as np
 
 from querymesh.arrays import Floats
+from querymesh.classify.classifier import Learner
 from querymesh.classify.condense import TrainingSet
 from querymesh.classify.induce import Growth, Node, Remembered, grow
-from querymesh.classify.tree import Leaf, Split, Tree, leaves
+from querymesh.classify.tree import Tree, leaves, only_used
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import NEVER, Deadline
 from querymesh.optimize.routes.dynamic_programming import EXACT_LIMIT
 from querymesh.optimize.routes.route_searches import auto
 from querymesh.optimize.routes.subset import RouteSearch, Subset, checked_route
 from querymesh.optimize.search.cell_costs import CellCosts
+from querymesh.optimize.search.classified_mesh import ClassifiedMeshes
 from querymesh.optimize.search.lattice import Group, Partition
 from querymesh.optimize.search.prune import Pruner
 from querymesh.stats.profile import Route, survivors
@@ -60,7 +62,8 @@ class Solution:
 class Problem:
     """Costs partitions of one training set, remembering what it has seen.
 
-    At its `deadline` every search ends, whatever its own bounds.
+    At its `deadline` every search ends, whatever its own bounds. With a `learner`, classifiers are
+    of its kind; else they are trees.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Problem:
         overheads: Overheads,
         route_search: RouteSearch = auto,
         deadline: Deadline = NEVER,
+        learner: Learner | None = None,
     ) -> None:
         self.deadline = deadline
         self.training = training
@@ -78,6 +82,9 @@ class Problem:
         self._growth = Growth(max_leaves=MAX_LEAVES, min_weight=max(2.0, 0.005 * profile.rows))
         self._leaf_us = overheads.route_us(profile.operators) * profile.rows
         self._costs = CellCosts(training)
+        self._classified = (
+            None if learner is None else ClassifiedMeshes(training, overheads, learner)
+        )
         # Routes go by numbers, in the order of their discovery.
         self._routes: list[Route] = []
         self._number_of: dict[Route, int] = {}
@@ -148,10 +155,12 @@ class Problem:
     def least_us(self, groups: Partition) -> float:
         """What the mesh of a partition costs at the least, without inducing its classifier.
 
-        That is each cell on the cheapest of the routes, with one test and two leaves; or all on one
-        route.
+        That is each cell on the cheapest of the routes, with one test and one more leaf; or all on
+        one route.
         """
         self._look_at(groups)
+        if self._classified is not None:
+            return self._classified.least_us({self.route(group) for group in groups})
         numbers = frozenset(map(self._route_number, groups))
         least = self._least_us.get(numbers)
         if least is None:
@@ -160,7 +169,7 @@ class Problem:
             least = float(sums.sum(axis=1).min())
             if len(numbers) > 1:
                 told_apart = float(sums.min(axis=0).sum()) + rows * self.overheads.node_us
-                least = min(least, told_apart + 2 * self._leaf_us)
+                least = min(least, told_apart + self._leaf_us)
             least = self._least_us[numbers] = least / rows * (1 - ROUNDING)
             self._bytes += getsizeof(numbers) + ENTRY_BYTES
         return least
@@ -204,13 +213,15 @@ class Problem:
         label_of: dict[int, int] = {}
         of_tuple = [label_of.setdefault(number, i) for i, number in enumerate(assignment)]
         routes = tuple(self._routes[number] for number in label_of)
+        if self._classified is not None:
+            tree, cost_us = self._classified.mesh(routes)
+            tree, used = only_used(tree, routes)
+            return Solution(groups, tree, used, cost_us)
         position = {label: k for k, label in enumerate(label_of.values())}
         pruner = Pruner(self._costs, routes, position, self.overheads.node_us, self._leaf_us)
         pruned = pruner.prune(self._classifier(of_tuple))
-        total_us = pruned.cost_us
-        if len(pruned.leaves) > 1:
-            total_us += self._leaf_us * len(pruned.leaves)
-        tree, used = _only_used(pruned.tree, routes)
+        total_us = pruned.cost_us + self._leaf_us * (len(pruned.leaves) - 1)
+        tree, used = only_used(pruned.tree, routes)
         return Solution(groups, tree, used, total_us / max(self.training.profile.rows, 1))
 
     def _classifier(self, label_of_tuple: list[int]) -> Node:
@@ -244,15 +255,3 @@ def _tests_bytes(tests: Remembered, newest: int) -> int:
             size += len(rows) + choice.candidate.counts.nbytes + 8 * choice.candidate.attribute.bins
             size += 12 * OBJECT_BYTES
     return size
-
-
-def _only_used(tree: Tree, routes: tuple[Route, ...]) -> tuple[Tree, tuple[Route, ...]]:
-    """Drop routes that no leaf points to, and renumber the leaves."""
-    used = list(dict.fromkeys(leaf.label for leaf, _ in leaves(tree)))
-
-    def renumber(node: Tree) -> Tree:
-        if isinstance(node, Leaf):
-            return Leaf(used.index(node.label))
-        return Split(node.test, renumber(node.yes), renumber(node.no))
-
-    return renumber(tree), tuple(routes[label] for label in used)

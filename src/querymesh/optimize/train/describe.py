@@ -12,7 +12,7 @@ import numpy as np
 
 from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut, one_piece
-from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves, leaves_of
+from querymesh.classify.tree import Leaf, Tree, attributes_of, leaves_of, paths_us
 from querymesh.cost.route_time import LeafCost, Overheads, mesh_cost_us
 from querymesh.mesh.mesh import LeafStats, Mesh, OperatorStats, SharedMesh, TrainedOn
 from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES, auto
@@ -50,10 +50,10 @@ def costs_us(
     if isinstance(tree, Leaf):
         return profile.realized_us(routes[tree.label])
     costs = np.zeros(profile.rows)
-    tree_leaves = list(leaves(tree))
-    for (leaf, tests), rows in zip(tree_leaves, reach(profile, tree), strict=True):
-        costs[rows] = profile.take(rows).realized_us(routes[leaf.label]) + tests * overheads.node_us
-    return costs + len(tree_leaves) * overheads.route_us(profile.operators)
+    paths = list(paths_us(tree, overheads.node_us))
+    for (leaf, path_us), rows in zip(paths, reach(profile, tree), strict=True):
+        costs[rows] = profile.take(rows).realized_us(routes[leaf.label]) + path_us
+    return costs + (len(paths) - 1) * overheads.route_us(profile.operators)
 
 
 def reach(profile: Profile, tree: Tree) -> list[Ints]:
@@ -75,13 +75,14 @@ def describe(
     """A mesh with its figures over the profiled tuples."""
     single_us = profile.realized_us(single)
     stats, costs = [], []
-    for (leaf, tests), rows in zip(leaves(tree), reach(profile, tree), strict=True):
+    paths = paths_us(tree, overheads.node_us)
+    for (leaf, path_us), rows in zip(paths, reach(profile, tree), strict=True):
         share = len(rows) / profile.rows
         here = profile.take(rows)
         route_us = float(here.realized_us(routes[leaf.label]).mean()) if len(rows) else 0.0
         leaf_single_us = float(single_us[rows].mean()) if len(rows) else 0.0
         stats.append(LeafStats(share, route_us, leaf_single_us))
-        costs.append(LeafCost(share, route_us, tests))
+        costs.append(LeafCost(share, route_us, path_us))
     kind = SharedMesh if profile.serves else Mesh
     return kind(
         query=query,

@@ -1,13 +1,15 @@
 """Training: from a profile to a mesh (QM § 4, Fig. 3), with the checks that keep it honest.
 
-    profile -> condense -> start -> search -> does it pay on tuples the search never saw? -> mesh
+    profile -> condense -> start -> search -> does it pay on tuples the search never saw?
+            -> fold what does not -> mesh
 
-The last step guards against learning the sample by heart: the search sees a part of the profiled
+That question guards against learning the sample by heart: the search sees a part of the profiled
 tuples, two thirds unless told, and its mesh is accepted only if the others say it is cheaper than
 the best single route, overheads included, by more than the standard error of that saving. Otherwise
 the mesh *is* the single route. One standard error is enough, because a split had to be unlikely as
 chance to be proposed at all (`condense`), and had to pay beyond doubt to survive pruning
-(`problem`). The same unseen tuples tell the sample's accuracy (`_accuracy`).
+(`problem`). The same unseen tuples tell the sample's accuracy (`_accuracy`), and which parts of an
+accepted mesh to fold (`fold`): it is accepted before that, so they judge nothing they have chosen.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from querymesh.arrays import Floats
+from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
-from querymesh.classify.tree import Leaf
+from querymesh.classify.tree import Leaf, leaves
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import NEVER, Deadline
 from querymesh.errors import TrainingError
@@ -37,10 +39,13 @@ from querymesh.optimize.train.describe import (
     route_search_for,
     single_mesh,
 )
+from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import JUDGES
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
+
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 def train_mesh(
@@ -75,7 +80,12 @@ def train_judged(
     """As `train_mesh`, with the judge's doubt."""
     training = training or Training()
     trained = _best_mesh(query, profile, overheads, training, one_route)
-    mesh = replace(trained.mesh, window=training.window, least_ruster=training.least_ruster)
+    mesh = replace(
+        trained.mesh,
+        window=training.window,
+        least_ruster=training.least_ruster,
+        classify_every=training.classify_every,
+    )
     return replace(trained, mesh=leave_open(mesh, profile, training.tolerance))
 
 
@@ -97,6 +107,9 @@ def _best_mesh(
     accuracy = judged.accuracy if asked and not math.isnan(judged.accuracy) else None
     method = f"{name_of(training.search)} from {name_of(training.start)}"
     text = found_by(method, found.problem, found.solution)
+    searched = sum(1 for _ in leaves(found.solution.tree))
+    if 1 < len(mesh.leaves) < searched:
+        text += f"; of its {searched} leaves unseen tuples left {len(mesh.leaves)}"
     in_doubt = not isinstance(found.solution.tree, Leaf) and 0 < judged.mean_us <= judged.error_us
     return Trained(mesh.found(text, accuracy), in_doubt)
 
@@ -110,10 +123,12 @@ def nothing_to_search(profile: Profile, one_route: bool) -> str:
 
 @dataclass(frozen=True)
 class _Found:
-    """The solution of one search, and the problem that it solves."""
+    """The solution of one search, the problem that it solves, and the rows of the whole profile
+    that it did not see."""
 
     solution: Solution
     problem: Problem
+    unseen: Ints
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -157,9 +172,10 @@ def _search(
     training: Training,
     rng: np.random.Generator,
     deadline: Deadline,
+    unseen: Ints = NO_ROWS,
 ) -> _Found:
     problem = make_problem(profile, overheads, training, deadline)
-    return _Found(find(problem, training, rng), problem)
+    return _Found(find(problem, training, rng), problem, unseen)
 
 
 def make_problem(
@@ -167,7 +183,8 @@ def make_problem(
 ) -> Problem:
     """The search problem of a profile, with the condensing and the route search asked for."""
     condensed = condense(profile, training.training_tuples, deadline=deadline)
-    return Problem(condensed, overheads, route_search_for(profile, training), deadline)
+    route_search = route_search_for(profile, training)
+    return Problem(condensed, overheads, route_search, deadline, training.learner)
 
 
 def find(
@@ -205,7 +222,8 @@ def _search_and_judge(
     searches = len(folds) + (len(folds) != 1)
     for number, fold in enumerate(folds):
         seen = profile.take(fold.seen)
-        found = _search(seen, overheads, training, rng, deadline.part(searches - number))
+        part = deadline.part(searches - number)
+        found = _search(seen, overheads, training, rng, part, fold.unseen)
         if len(fold.unseen) == 0:
             continue
         unseen = profile.take(fold.unseen)
@@ -248,6 +266,7 @@ def _verdict(
             "had not seen its saving could be chance"
         )
         return single_mesh(query, profile, single, left_out, why)
+    tree, routes = folded(profile, tree, routes, found.unseen, overheads)
     mesh = describe(query, profile, tree, routes, single, left_out, overheads)
     if mesh.expected_us > mesh.single_us:
         why = "over the whole sample the best single route costs less"

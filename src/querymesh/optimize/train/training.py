@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from querymesh.classify.classifier import Learner, check_learner
+from querymesh.classify.classifiers import CLASSIFIERS
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import OptionError
 from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
@@ -16,7 +18,7 @@ from querymesh.optimize.search.start import STARTS, Start
 from querymesh.optimize.search.stop import DEFAULT_STOP, Stop
 from querymesh.optimize.strategy import chosen
 from querymesh.optimize.train.folds import JUDGES, Judge
-from querymesh.options import check_integer, check_number
+from querymesh.options import check_integer, check_name, check_number
 
 LEAST: Mapping[str, int] = {
     "sample_rows": 1,
@@ -25,9 +27,11 @@ LEAST: Mapping[str, int] = {
     "most_sample_rows": 1,
     "window": 1,
     "least_ruster": 0,
+    "classify_every": 1,
     "seed": 0,
 }
 """The options that are integers, and the least they can be."""
+TREE = "tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,10 @@ class Training:
     route_search
         The search for the route of a group: a name from `ROUTE_SEARCHES`, or a function of that
         kind. Defaults to "auto".
+    classifier
+        What tells kinds of tuples apart: "tree", a name from `CLASSIFIERS`, or an object of your
+        own that learns and reads one (`querymesh.classify.classifier.Learner`). One that is no tree
+        is asked in Python, on the fabric. Defaults to "tree".
     stop
         The bounds of the search. Defaults to 3 iterations and 600 partitions.
     judge
@@ -78,6 +86,9 @@ class Training:
         Tuples that are classified together (W^TC). Defaults to 10,000.
     least_ruster
         Tuples, at least, of a ruster. Defaults to 0.
+    classify_every
+        Of so many tuples in a row one is classified, and the others follow it (QM § 5.1): for
+        streams in which neighbours are of one kind. Defaults to 1, which classifies them all.
     seed
         Of all random choices: the same seed gives the same mesh. Defaults to 0.
     insist
@@ -90,6 +101,7 @@ class Training:
     start: str | Start = "route-driven"
     search: str | Search = "iterative-improvement"
     route_search: str | RouteSearch = "auto"
+    classifier: str | Learner = "tree"
     stop: Stop = DEFAULT_STOP
     seconds: float | None = 5.0
     judge: str | Judge | None = None
@@ -100,6 +112,7 @@ class Training:
     tolerance: float = 0.0
     window: int = WINDOW
     least_ruster: int = 0
+    classify_every: int = 1
     seed: int = 0
     insist: bool = False
 
@@ -127,6 +140,22 @@ class Training:
         chosen("search", self.search, SEARCHES)
         chosen("route search", self.route_search, ROUTE_SEARCHES)
         chosen("judge", self.judged_by, JUDGES)
+        if isinstance(self.classifier, str):
+            check_name("classifier", self.classifier, (TREE, *CLASSIFIERS))
+        else:
+            check_learner(self.classifier)
+
+    @property
+    def learner(self) -> Learner | None:
+        """What makes classifiers; None where they are trees."""
+        if isinstance(self.classifier, str):
+            return None if self.classifier == TREE else CLASSIFIERS[self.classifier]
+        return self.classifier
+
+    @property
+    def learners(self) -> tuple[Learner, ...]:
+        """The same as what reads saved classifiers."""
+        return () if self.learner is None else (self.learner,)
 
     @property
     def judged_by(self) -> str | Judge:

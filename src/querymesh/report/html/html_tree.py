@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import count
 
-from querymesh.classify.tree import Leaf, Tree, as_text
+from querymesh.classify.tree import Leaf, Tree, branches
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import UncertainRoute
 from querymesh.report.text.figures import leaf_name, micros, percent
@@ -22,9 +22,8 @@ def _node(mesh: Mesh, tree: Tree, label: str, numbers: Iterator[int]) -> str:
     text = f'<span class="test mono">{escape(label)}</span>'
     if isinstance(tree, Leaf):
         return f"<li>{text}{_leaf(mesh, next(numbers))}</li>"
-    yes = _node(mesh, tree.yes, as_text(tree.test, True), numbers)
-    no = _node(mesh, tree.no, as_text(tree.test, False), numbers)
-    return f"<li>{text}<ul>{yes}{no}</ul></li>"
+    below = "".join(_node(mesh, branch, said, numbers) for said, branch in branches(tree))
+    return f"<li>{text}<ul>{below}</ul></li>"
 
 
 def _leaf(mesh: Mesh, leaf: int) -> str:

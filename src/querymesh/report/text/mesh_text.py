@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from textwrap import indent
 
-from querymesh.classify.tree import Leaf, Tree, as_text
+from querymesh.classify.tree import Leaf, Tree, branches, classifiers_of
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.route import uncertain_text
 from querymesh.query.aggregate import aggregate_text
@@ -23,7 +23,8 @@ def mesh_text(mesh: Mesh) -> str:
     parts = [f"mesh of {mesh.headline}"]
     if mesh.operators:
         parts += ["operators", indent(_operators(mesh), "  ")]
-    legend = "\n".join(filter(None, [_tree(mesh), stages_legend(mesh)]))
+    legends = [_tree(mesh), *classifiers_legend(mesh), stages_legend(mesh)]
+    legend = "\n".join(filter(None, legends))
     parts += ["tree", indent(legend, "  ")]
     parts += ["cost", indent(_cost(mesh), "  ")]
     if mesh.query.aggregate is not None:
@@ -76,8 +77,10 @@ def _branches(tree: Tree, label: str, stem: str, below: str) -> Iterator[tuple[s
     yield f"{stem}{label}", isinstance(tree, Leaf)
     if isinstance(tree, Leaf):
         return
-    yield from _branches(tree.yes, as_text(tree.test, True), f"{below}├─ ", f"{below}│  ")
-    yield from _branches(tree.no, as_text(tree.test, False), f"{below}└─ ", f"{below}   ")
+    *others, (last_text, last) = branches(tree)
+    for text, branch in others:
+        yield from _branches(branch, text, f"{below}├─ ", f"{below}│  ")
+    yield from _branches(last, last_text, f"{below}└─ ", f"{below}   ")
 
 
 def route_of_leaf(mesh: Mesh, leaf: int) -> str:
@@ -86,6 +89,12 @@ def route_of_leaf(mesh: Mesh, leaf: int) -> str:
     if mesh.stages is not None and not mesh.uncertain:
         return mesh.stages.text(mesh, leaf) or "straight to the output"
     return uncertain_text(mesh.leaf_choices[leaf], " > ") or "straight to the output"
+
+
+def classifiers_legend(mesh: Mesh) -> list[str]:
+    """What each classifier that is no tree looks at."""
+    asked = [(each.kind, ", ".join(each.columns)) for each in classifiers_of(mesh.tree)]
+    return [f"{kind}: a class by all of {columns}" for kind, columns in asked]
 
 
 def stages_legend(mesh: Mesh) -> str:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from querymesh.classify.tree import classifiers_of
 from querymesh.errors import OptionError, SchemaError, UnsupportedError
 from querymesh.mesh.fit import check_fits
 from querymesh.mesh.join_mesh import JoinMesh
@@ -60,6 +61,8 @@ def run_filter(
         conform(options.sample, bound.schemas[bound.source.alias])
     streaming = whole.isStreaming
     suited = engine_for(options.engine, bound, options.policy, streaming)
+    if options.engine == "auto" and any(any(classifiers_of(m.tree)) for m in given.values()):
+        suited = "fabric"
     settle = streaming or not options.policy.can_be_written or options.engine == "fabric"
     left = left_to_spark(bound, columns, settle=settle)
     if given and not _fits(given, left.bound):

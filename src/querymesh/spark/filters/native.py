@@ -17,7 +17,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from querymesh.classify.tree import Leaf, Tree, as_condition
+from querymesh.classify.tree import Classes, Leaf, Split, Tree, as_condition
+from querymesh.errors import UnsupportedError
 from querymesh.mesh.mesh import Mesh
 from querymesh.query import expr as ours
 from querymesh.query.bind.share import SharedQuery
@@ -159,11 +160,21 @@ def mesh_condition(
     def written(node: Tree) -> Column:
         if isinstance(node, Leaf):
             return _in_order([conditions[index] for index in next(remaining)])
-        test = F.expr(native_sql(as_condition(node.test, bound.source.alias)))
-        yes = written(node.yes)
-        return F.when(test, yes).otherwise(written(node.no))
+        split = _of_tests(node)
+        test = F.expr(native_sql(as_condition(split.test, bound.source.alias)))
+        yes = written(split.yes)
+        return F.when(test, yes).otherwise(written(split.no))
 
     return written(tree)
+
+
+def _of_tests(node: Split | Classes) -> Split:
+    if isinstance(node, Classes):
+        raise UnsupportedError(
+            f"classifier {node.classifier.kind} is asked in Python, and engine 'native' runs none: "
+            "use engine='fabric' or 'auto', or a mesh whose classifier is a tree"
+        )
+    return node
 
 
 def conditions_of(bound: BoundQuery) -> dict[int, Expr]:
@@ -184,9 +195,10 @@ def leaf_number(bound: BoundQuery, tree: Tree) -> Column:
         if isinstance(node, Leaf):
             count += 1
             return F.lit(count - 1)
-        test = F.expr(native_sql(as_condition(node.test, bound.source.alias)))
-        yes = written(node.yes)
-        return F.when(test, yes).otherwise(written(node.no))
+        split = _of_tests(node)
+        test = F.expr(native_sql(as_condition(split.test, bound.source.alias)))
+        yes = written(split.yes)
+        return F.when(test, yes).otherwise(written(split.no))
 
     return written(tree)
 

@@ -1,0 +1,1 @@
+"""What telling kinds apart is worth: folding, classifiers, and tuples that follow others."""

@@ -1,0 +1,10 @@
+"""Classifiers that are no trees, by name; a new one is one new file and one new line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from querymesh.classify.classifier import Learner
+from querymesh.classify.naive_bayes import NaiveBayesLearner
+
+CLASSIFIERS: Mapping[str, Learner] = {"naive-bayes": NaiveBayesLearner()}
