@@ -1,3 +1,4 @@
+import gc
 import traceback
 from collections.abc import Iterator
 
@@ -72,3 +73,13 @@ def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     assert text.count("in unlucky") == 1
     assert text.count("Traceback") == 1
     assert "fabric" not in text.replace('engine="fabric"', "")
+
+
+def test_what_a_worker_has_imported_is_not_collected_after_every_task(spark: SparkSession) -> None:
+    def spared(_: int) -> bool:
+        return gc.get_freeze_count() > 20_000
+
+    asked = qm.predicate(spared, columns=["id"], vectorised=False)
+    out = spark.range(8).transform(qm.where(asked, engine="fabric", policy="single"))
+    # Any of the session's workers may take a task, each of them a first one.
+    assert any(out.count() == 8 for _ in range(20))
