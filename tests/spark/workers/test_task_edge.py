@@ -1,6 +1,8 @@
 import gc
+import sys
 import traceback
 from collections.abc import Iterator
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import querymesh as qm
 from querymesh.errors import PredicateError
+from querymesh.spark.workers import task_edge
 from querymesh.spark.workers.task_edge import at_the_edge, tells_plainly
 
 
@@ -53,6 +56,24 @@ def test_a_function_that_raises_on_the_driver_is_shown_without_our_frames() -> N
     assert error.value.__cause__ is None
 
 
+def test_what_a_worker_has_imported_is_not_collected_after_every_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_set_aside(made: list[int], attempt: int | None) -> bool:
+        monkeypatch.setattr(task_edge, "task_attempt", lambda: attempt)
+        assert list(at_the_edge(iter([1]))) == [1]
+        return not any(each is made for each in gc.get_objects())
+
+    monkeypatch.setattr(task_edge, "_modules_set_aside", 0)
+    first = [1]
+    assert not is_set_aside(first, None), "this is the driver"
+    assert is_set_aside(first, 7)
+    second = [2]
+    assert not is_set_aside(second, 8), "nothing was imported since"
+    monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
+    assert is_set_aside(second, 9)
+
+
 def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     spark: SparkSession,
 ) -> None:
@@ -73,13 +94,3 @@ def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     assert text.count("in unlucky") == 1
     assert text.count("Traceback") == 1
     assert "fabric" not in text.replace('engine="fabric"', "")
-
-
-def test_what_a_worker_has_imported_is_not_collected_after_every_task(spark: SparkSession) -> None:
-    def spared(_: int) -> bool:
-        return gc.get_freeze_count() > 20_000
-
-    asked = qm.predicate(spared, columns=["id"], vectorised=False)
-    out = spark.range(8).transform(qm.where(asked, engine="fabric", policy="single"))
-    # Any of the session's workers may take a task, each of them a first one.
-    assert any(out.count() == 8 for _ in range(20))
