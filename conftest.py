@@ -125,8 +125,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One real local session for the whole run."""
-    conf = {"spark.sql.session.timeZone": "UTC"}
+    """One real local session for the whole run, whose Python workers are forked ready to run."""
+    conf = {"spark.sql.session.timeZone": "UTC", "spark.python.daemon.module": "ready_daemon"}
     session = local_session(cores=2, app_name="querymesh-tests", conf=conf)
     yield session
     session.stop()

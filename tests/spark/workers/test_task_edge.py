@@ -1,8 +1,9 @@
 import gc
+import sys
 import traceback
 import weakref
 from collections.abc import Iterator
-from itertools import pairwise
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -56,6 +57,24 @@ def test_a_function_that_raises_on_the_driver_is_shown_without_our_frames() -> N
     assert error.value.__cause__ is None
 
 
+def test_what_a_worker_has_imported_is_not_collected_after_every_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_set_aside(made: list[int], attempt: int | None) -> bool:
+        monkeypatch.setattr(loaded, "task_attempt", lambda: attempt)
+        assert list(at_the_edge(iter([1]))) == [1]
+        return not any(each is made for each in gc.get_objects())
+
+    monkeypatch.setattr(loaded, "_modules_set_aside", 0)
+    first = [1]
+    assert not is_set_aside(first, None), "this is the driver"
+    assert is_set_aside(first, 7)
+    second = [2]
+    assert not is_set_aside(second, 8), "nothing was imported since"
+    monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
+    assert is_set_aside(second, 9)
+
+
 def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     spark: SparkSession,
 ) -> None:
@@ -78,23 +97,6 @@ def test_a_function_that_raises_in_a_task_is_shown_once_without_our_frames(
     assert "fabric" not in text.replace('engine="fabric"', "")
 
 
-def test_what_a_worker_has_loaded_is_put_aside_at_few_moments(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(loaded, "_tasks", 0)
-    counts: list[int] = []
-    loads: list[list[int]] = []
-    try:
-        for task in range(5):
-            loads += [[task] for _ in range(100)]
-            list(at_the_edge(iter([1])))
-            counts.append(gc.get_freeze_count())
-    finally:
-        gc.unfreeze()
-    assert counts[0] > 0
-    assert [after > before for before, after in pairwise(counts)] == [True, False, True, False]
-
-
 class _Ring:
     """Refers to itself: only a collection of garbage frees it."""
 
@@ -105,7 +107,8 @@ class _Ring:
 def test_garbage_is_collected_before_the_rest_is_put_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loaded, "_tasks", 0)
+    monkeypatch.setattr(loaded, "_modules_set_aside", 0)
+    monkeypatch.setattr(loaded, "task_attempt", lambda: 7)
     ring = weakref.ref(_Ring())
     try:
         list(at_the_edge(iter([1])))

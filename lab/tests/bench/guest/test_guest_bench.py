@@ -48,7 +48,8 @@ def test_rows_for_a_duration_lie_on_the_line_through_two_sizes():
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-def test_a_case_of_python_functions_is_measured_whole(spark):
+def test_a_case_of_python_functions_is_measured_whole(spark, monkeypatch):
+    monkeypatch.setattr(durations, "QUICK_ROWS", 400)
     said: list[str] = []
     saved: list[int] = []
     rows = run_guest(True, ["1 s python"], None, said.append, lambda done: saved.append(len(done)))
