@@ -93,6 +93,20 @@ class Learning:
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
 
     @property
+    def profiled(self) -> list[int]:
+        """The operators of this turn, while any of them is being profiled."""
+        return list(self._samples) if self.targets else []
+
+    @property
+    def turns(self) -> bool:
+        """Whether the next chunk begins with something else: a trial, a sample or a rest is over."""
+        if self._trial:
+            return self._rate.rows >= self.routing.trial_rows
+        if self._samples:
+            return not self.targets or self._waited > PATIENCE
+        return self._is_due()
+
+    @property
     def rests(self) -> bool:
         """Whether nothing is being profiled or tried."""
         return not self._samples and not self._trial
@@ -120,12 +134,13 @@ class Learning:
 
     def advance(self, rows: int) -> None:
         """Begin a chunk of so many tuples: end a trial, a sample or a turn that is complete."""
-        if self._trial and self._rate.rows >= self.routing.trial_rows:
-            self._judge()
-        elif self._samples and (not self.targets or self._waited > PATIENCE):
-            self._evaluate()
-        elif not self._samples and not self._trial and self._is_due():
-            self._next()
+        if self.turns:
+            if self._trial:
+                self._judge()
+            elif self._samples:
+                self._evaluate()
+            else:
+                self._next()
         self.rows += rows
 
     def _is_due(self) -> bool:

@@ -58,13 +58,13 @@ class Sample:
     )
     """In and Out that were asked for, by attributes, partitions and ranges."""
 
-    @property
-    def rows(self) -> int:
+    def __post_init__(self) -> None:
+        self.rows = sum(len(each) for each in self.outcomes)
         """How many tuples there are so far."""
-        return sum(len(each) for each in self.outcomes)
 
     def add(self, batch: pa.RecordBatch, outcomes: Floats) -> None:
         """Add tuples, and how many rows came out for each."""
+        self.rows += len(outcomes)
         self.batches.append(batch)
         self.outcomes.append(outcomes)
         self._matrices.clear()

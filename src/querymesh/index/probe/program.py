@@ -109,6 +109,13 @@ class Counts:
     looked: Ints
     seconds: Floats
 
+    def add(self, other: Counts) -> None:
+        """Add what another run of the same states did."""
+        self.evaluated += other.evaluated
+        self.passed += other.passed
+        self.looked += other.looked
+        self.seconds += other.seconds
+
 
 @dataclass
 class _Memory:
