@@ -19,6 +19,7 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow
 from querymesh.fabric.join.probe import JoinedKeys
+from querymesh.fabric.join.tuple_program import TupleProgram
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.fabric.routers.tables.alone import counted_together
 from querymesh.fabric.routers.tables.eddy_table import Table, Visit
@@ -34,6 +35,10 @@ class EddyProgram:
         self.keys = keys
         self.router = router
         self._relations = {op.index: op.relation for op in bound.operators if isinstance(op, Probe)}
+        only_probes = self._relations.keys() == set(router.operators)
+        self._by_tuple = (
+            TupleProgram(bound, keys, router) if router.by_tuple and only_probes else None
+        )
         self._operators = max(self._relations, default=0) + 1
         self._table: Table | None = None
         self._visits: tuple[Visit, ...] | None = None
@@ -49,6 +54,9 @@ class EddyProgram:
         """What the tuples of a window become, in pieces of at most `most`, counted in the metrics;
         `leaves` are those that they were given when the conditions on their stream were decided on,
         if there are any."""
+        if leaves is None and self._by_tuple is not None:
+            yield from self._by_tuple.results(window, most, metrics)
+            return
         first = rows = 0
         while first + rows < window.rows:
             first += rows

@@ -41,6 +41,7 @@ from querymesh.fabric.routers.eddy import (
 )
 from querymesh.fabric.routers.routing import Routing
 from querymesh.fabric.routers.tables.alone import Alone
+from querymesh.fabric.routers.tables.by_tuple import AskedTuples, Ran, Visits
 from querymesh.fabric.routers.tables.content_table import (
     MOST_CLASSES,
     all_classes,
@@ -50,7 +51,8 @@ from querymesh.fabric.routers.tables.content_table import (
     visits_until,
 )
 from querymesh.fabric.routers.tables.eddy_table import Asking, Chunk, Classes, CutBy, Table
-from querymesh.index.probe.program import Counts
+from querymesh.index.kernels.travel import T_EVALUATED, T_PASSED, T_ROW, T_TARGET
+from querymesh.index.probe.program import Counts, EddyTables
 from querymesh.query.model import Operator
 
 BESIDES = 2.0
@@ -338,6 +340,45 @@ class ContentRouter(EddyRouter):
                 self.learning.sampled(
                     index, asked.slice(first, end - first), outcomes[order[first:end]]
                 )
+
+    def _asked(self, rows: int) -> AskedTuples:
+        """As any Eddy's, until a sample, a trial or a rest is complete."""
+        learning = self.learning
+        learning.advance(0)
+        self._targets = learning.profiled
+        wanted = {k: learning.wanted(k) for k in self._targets}
+        asked = super()._asked(min(rows, learning.rows_left))
+        plain_rows = min(asked.plain_rows, learning.plain_rows_left)
+        return replace(
+            asked, plain_rows=plain_rows, wanted=wanted, probability=learning.probability
+        )
+
+    def _codes_in(self, window: ClassificationWindow) -> Callable[[CutBy], Ints]:
+        return partial(self.codes, window)
+
+    def learn_tuples(
+        self,
+        window: ClassificationWindow,
+        visits: Visits,
+        tables: EddyTables,
+        ran: Ran,
+        by_leaf: Sequence[Counts],
+        deciding_s: float,
+    ) -> None:
+        """Also count plain tuples and their visits, and add the others to samples."""
+        super().learn_tuples(window, visits, tables, ran, by_leaf, deciding_s)
+        learning = self.learning
+        learning.rows += ran.rows
+        learning.set_out(ran.plain_rows)
+        learning.worked(1e6 * deciding_s)
+        for (_, index), rows in zip(visits.known, by_leaf[PLAIN].evaluated.tolist(), strict=True):
+            learning.visited(index, rows)
+        asked = window.batch.select(list(learning.attributes))
+        for number, index in enumerate(self._targets):
+            notes = ran.notes[ran.notes[:, T_TARGET] == number]
+            if len(notes):
+                outcomes = notes[:, T_PASSED] / notes[:, T_EVALUATED]
+                learning.sampled(index, asked.take(notes[:, T_ROW]), outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""

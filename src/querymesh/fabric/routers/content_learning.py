@@ -29,10 +29,12 @@ from querymesh.classify.partitions import Attributes, Partitions
 from querymesh.fabric.routers.content_limits import (
     CLEAR,
     COMPARABLE,
+    EARNING_ROWS,
     KEPT_EVENTS,
     LEARNING_SHARE,
     LEAST_PROBABILITY,
     LONGEST_REST,
+    MOST_AT_ONCE,
     MOST_PARTITIONS,
     MOST_SAMPLE,
     PATIENCE,
@@ -99,12 +101,31 @@ class Learning:
 
     @property
     def turns(self) -> bool:
-        """Whether the next chunk begins with something else: a trial, a sample or a rest is over."""
+        """Whether a trial, a sample or a rest is over when the next chunk begins."""
         if self._trial:
             return self._rate.rows >= self.routing.trial_rows
         if self._samples:
             return not self.targets or self._waited > PATIENCE
         return self._is_due()
+
+    @property
+    def rows_left(self) -> int:
+        """So many tuples, at least one, can come before their number alone ends a turn or a rest;
+        of a rest that may be earned before, a few."""
+        if self._trial:
+            return MOST_AT_ONCE
+        longest = PATIENCE if self._samples else LONGEST_REST if self._debt_us else 1
+        least = self.routing.chunk if self.routing.one_route_per_chunk else 1
+        lasts = longest * max(self.sample_size, least) / self.probability
+        most = EARNING_ROWS if self._debt_us and not self._samples else MOST_AT_ONCE
+        return max(1, min(int(lasts) - (self.rows - self._began) - 2, most))
+
+    @property
+    def plain_rows_left(self) -> int:
+        """So many tuples that profile nothing can come before a trial is over."""
+        if not self._trial:
+            return MOST_AT_ONCE
+        return max(1, self.routing.trial_rows - self._rate.rows)
 
     @property
     def rests(self) -> bool:

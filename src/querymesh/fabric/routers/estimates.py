@@ -193,6 +193,10 @@ class Estimates:
             return
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
+        self.add_cost(index, arrived, spent_us)
+
+    def add_cost(self, index: int, arrived: int, spent_us: float) -> None:
+        """Update the cost by tuples that took so long, and count them."""
         # Costs hardly change with the data: a longer memory, in which a short run weighs little.
         weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
         spent_us /= arrived

@@ -99,6 +99,17 @@ class Automaton(NamedTuple):
         return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
 
 
+class EddyTables(NamedTuple):
+    """What an Eddy decides by and learns, tuple by tuple: as `travel_by_eddy` takes it."""
+
+    eddy: Ints
+    visit_of: Ints
+    codes_of: Ints
+    known: Floats
+    draws: Floats
+    notes: Ints
+
+
 @dataclass
 class Counts:
     """What a run did, by state: probing rows, matches, stored rows looked at, and seconds of
@@ -195,10 +206,12 @@ class Program:
         most: int,
         waiting: Waiting | None = None,
         automaton: Automaton | None = None,
+        eddy: EddyTables | None = None,
     ) -> Iterator[Combinations]:
         """Take arrivals, or what is `waiting`, from the states they begin in to the end, and add to
         the counts; results come in pieces of at most `most`. `stems` are of the relations from 1
-        on. The states are those of the program, unless others are given."""
+        on. The states are those of the program, unless others are given; with an `eddy` their steps
+        are decided on tuple by tuple, until it stops."""
         started = thread_time()
         state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
@@ -221,13 +234,14 @@ class Program:
         try:
             while True:
                 out = memory.out[: room * self.width]
-                why = t.travel(
+                tables = (
                     run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
                     run.access, state_step, state_next, states, given, run.source,
                     -1 if arriving.range_us is None else arriving.range_us,
                     memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
                 )  # fmt: skip
+                why = t.travel(*tables) if eddy is None else t.travel_by_eddy(*tables, *eddy)
                 if why == t.ABSENT_ACCESS:
                     run.make_access(int(control[t.G_ABSENT]))
                     continue
