@@ -27,6 +27,9 @@ from querymesh.index.probe.program import Automaton, Counts, Program, Step
 from querymesh.index.store.columns import NO_INTS
 from querymesh.query.model import BoundQuery, Probe
 
+MOST_STEPS = 4096
+"""Visits whose probes are remembered."""
+
 
 class EddyProgram:
     """Takes the tuples of a view through the probes that an Eddy decides on."""
@@ -40,6 +43,7 @@ class EddyProgram:
             TupleProgram(bound, keys, router) if router.by_tuple and only_probes else None
         )
         self._operators = max(self._relations, default=0) + 1
+        self._steps: dict[Visit, Step] = {}
         self._table: Table | None = None
         self._visits: tuple[Visit, ...] | None = None
         self._step_of_visit: Ints = NO_INTS
@@ -135,9 +139,14 @@ class EddyProgram:
 
     def _step(self, visit: Visit) -> Step:
         """The probe of a visit: what is not ahead is joined."""
-        context, index = visit
-        behind = (other for k, other in self._relations.items() if not context >> k & 1)
-        return self.keys.step(self._relations[index], frozenset((self.keys.source, *behind)))
+        if visit not in self._steps:
+            context, index = visit
+            behind = (other for k, other in self._relations.items() if not context >> k & 1)
+            joined = frozenset((self.keys.source, *behind))
+            if len(self._steps) > MOST_STEPS:
+                self._steps.clear()
+            self._steps[visit] = self.keys.step(self._relations[index], joined)
+        return self._steps[visit]
 
     def _count(self, counts: Counts, metrics: Metrics) -> None:
         """Add what was done to the visits of each leaf and operator, and the routing calls."""

@@ -84,10 +84,9 @@ class TupleProgram:
         deciding_s = share * float(counts.seconds.sum())
         counts.seconds *= 1 - share
         ran = came_of(tables, asked)
-        by_leaf = [
-            Counts(*(each[operators:].reshape(leaves, -1)[leaf] for each in _arrays(counts)))
-            for leaf in range(leaves)
-        ]
+        each = len(steps)
+        ends = range(operators + each, operators + leaves * each + 1, each)
+        by_leaf = [counts.part(end - each, end) for end in ends]
         for leaf, counted in enumerate(by_leaf):
             self._count(leaf, counted, metrics)
         router.learn_tuples(window, visits, tables, ran, by_leaf, deciding_s)
@@ -132,7 +131,3 @@ class TupleProgram:
         if rows:
             metrics.rusters += 1
             metrics.leaf_rows[version, leaf] += rows
-
-
-def _arrays(counts: Counts) -> tuple[Ints, ...]:
-    return counts.evaluated, counts.passed, counts.looked, counts.seconds  # type: ignore[return-value]

@@ -41,29 +41,24 @@ from querymesh.fabric.routers.eddy import (
 )
 from querymesh.fabric.routers.routing import Routing
 from querymesh.fabric.routers.tables.alone import Alone
-from querymesh.fabric.routers.tables.by_tuple import AskedTuples, Ran, Visits
 from querymesh.fabric.routers.tables.content_table import (
     MOST_CLASSES,
-    all_classes,
     classes_there_are,
     content_visited,
+    likely_classes,
     numbers_of,
     visits_until,
 )
 from querymesh.fabric.routers.tables.eddy_table import Asking, Chunk, Classes, CutBy, Table
-from querymesh.index.kernels.travel import T_EVALUATED, T_PASSED, T_ROW, T_TARGET
-from querymesh.index.probe.program import Counts, EddyTables
+from querymesh.fabric.routers.tables.one_by_one import ContentByTuple
+from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
 
 BESIDES = 2.0
 """A ruster of its own is also decided on and listened to: so many times what moving it takes."""
 
 
-ENOUGH = 4
-"""Of so many tuples for each class there could be, those that have none will hardly come."""
-
-
-class ContentRouter(EddyRouter):
+class ContentRouter(ContentByTuple, EddyRouter):
     """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
 
     `attributes` are the source's columns that may be one. Leaf 0 are tuples that go where the
@@ -89,7 +84,7 @@ class ContentRouter(EddyRouter):
         self._targets: list[int] = []
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
         self._coded: dict[CutBy, Ints] = {}
-        self._tabled_by: object = None
+        self._tabled_by: tuple[object, ...] = ()
         self._class_numbers: Ints = np.zeros(0, np.int64)
         """By number among all classes the one in the table, -1 if nobody was of that class."""
         self._apart_of: Table | None = None
@@ -182,7 +177,9 @@ class ContentRouter(EddyRouter):
                 leaf_count = max(leaf_count, int(leaves.max()) + 1)
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             every = numbers_of(sizes, leaves, codes)
-            if by != self._tabled_by or self._class_numbers[every].min(initial=0) < 0:
+            # Plain tuples go by a table that was made for others besides as well.
+            fits = by == self._tabled_by or (leaf_count == 1 and by[:2] == self._tabled_by[:2])
+            if not fits or self._class_numbers[every].min(initial=0) < 0:
                 self._table, self._tabled_by = None, by
             classes = partial(self._classes, sizes, leaf_count, every)
             table = self._lasting(window, token, len(leaves), classes)
@@ -201,14 +198,8 @@ class ContentRouter(EddyRouter):
 
     def _classes(self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints) -> Classes:
         """The classes that a table is made for: those that many tuples have, or all of them."""
-        whole = all_classes(sizes, leaf_count)
-        count = len(whole.leaves)
-        there = np.arange(count)
-        if len(every) >= ENOUGH * count:
-            there = np.flatnonzero(np.bincount(every, minlength=count))
-        self._class_numbers = np.full(count, -1)
-        self._class_numbers[there] = np.arange(len(there))
-        return whole.some(there)
+        classes, self._class_numbers = likely_classes(sizes, leaf_count, every)
+        return classes
 
     @property
     def chunk_rows(self) -> int:
@@ -340,45 +331,6 @@ class ContentRouter(EddyRouter):
                 self.learning.sampled(
                     index, asked.slice(first, end - first), outcomes[order[first:end]]
                 )
-
-    def _asked(self, rows: int) -> AskedTuples:
-        """As any Eddy's, until a sample, a trial or a rest is complete."""
-        learning = self.learning
-        learning.advance(0)
-        self._targets = learning.profiled
-        wanted = {k: learning.wanted(k) for k in self._targets}
-        asked = super()._asked(min(rows, learning.rows_left))
-        plain_rows = min(asked.plain_rows, learning.plain_rows_left)
-        return replace(
-            asked, plain_rows=plain_rows, wanted=wanted, probability=learning.probability
-        )
-
-    def _codes_in(self, window: ClassificationWindow) -> Callable[[CutBy], Ints]:
-        return partial(self.codes, window)
-
-    def learn_tuples(
-        self,
-        window: ClassificationWindow,
-        visits: Visits,
-        tables: EddyTables,
-        ran: Ran,
-        by_leaf: Sequence[Counts],
-        deciding_s: float,
-    ) -> None:
-        """Also count plain tuples and their visits, and add the others to samples."""
-        super().learn_tuples(window, visits, tables, ran, by_leaf, deciding_s)
-        learning = self.learning
-        learning.rows += ran.rows
-        learning.set_out(ran.plain_rows)
-        learning.worked(1e6 * deciding_s)
-        for (_, index), rows in zip(visits.known, by_leaf[PLAIN].evaluated.tolist(), strict=True):
-            learning.visited(index, rows)
-        asked = window.batch.select(list(learning.attributes))
-        for number, index in enumerate(self._targets):
-            notes = ran.notes[ran.notes[:, T_TARGET] == number]
-            if len(notes):
-                outcomes = notes[:, T_PASSED] / notes[:, T_EVALUATED]
-                learning.sampled(index, asked.take(notes[:, T_ROW]), outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""

@@ -32,14 +32,6 @@ from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
-from querymesh.fabric.routers.tables.by_tuple import (
-    MOST_OPERATORS,
-    AskedTuples,
-    Ran,
-    Visits,
-    tables_for,
-    take_over,
-)
 from querymesh.fabric.routers.tables.eddy_table import (
     Asking,
     Chunk,
@@ -48,7 +40,8 @@ from querymesh.fabric.routers.tables.eddy_table import (
     Table,
     table_of,
 )
-from querymesh.index.probe.program import Counts, EddyTables
+from querymesh.fabric.routers.tables.one_by_one import ByTuple
+from querymesh.index.probe.program import Counts
 from querymesh.index.store.stem import Stem
 from querymesh.query.model import Lookup, Meeting, Operator, Probe
 from querymesh.stats.profile import Route
@@ -69,7 +62,7 @@ NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 """What a routing call went by."""
 
 
-class EddyRouter(Router):
+class EddyRouter(ByTuple, Router):
     """Source-based routing (SBR): all tuples are routed by the operators' overall selectivities.
 
     `own` are operators that must all come before the others: conditions on a join's own stream.
@@ -215,14 +208,15 @@ class EddyRouter(Router):
 
     def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
         """The number of the operator that is best by the estimates."""
-        context = asking.token.context
-        merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
+        context, estimates = asking.token.context, self.estimates
+        passing = [estimates.selectivity_at(k, context) for k in ready]
+        merits = [self._merit(each, k) for each, k in zip(passing, ready, strict=True)]
         return merits.index(max(merits))
 
     def _merit(self, selectivity: Amount, index: int) -> Amount:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
         dropped = 1.0 - selectivity
-        return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
+        return dropped / self._estimates.cost(index) if self.routing.by_cost else dropped
 
     def _drawn(self, asking: Asking, ready: list[int]) -> int | Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
@@ -305,56 +299,6 @@ class EddyRouter(Router):
     ) -> None:
         """Take in what came of those tuples, by their places in `chunk.alone`, that reached the
         operator they profile; nothing is profiled here."""
-
-    @property
-    def by_tuple(self) -> bool:
-        """Whether a program can decide on its tuples one by one."""
-        routing = self.routing
-        one_by_one = routing.chunk == 1 and not routing.one_route_per_chunk
-        return one_by_one and not routing.by_context and len(self._after) <= MOST_OPERATORS
-
-    def may_follow(self, visits: Visits, places: int, place: int) -> bool:
-        """Whether an operator may be next where these are ahead, all told by their places."""
-        ahead = {k for at, k in enumerate(visits.operators) if places >> at & 1}
-        return not self._after[visits.operators[place]] & ahead
-
-    def begin_tuples(
-        self, window: ClassificationWindow, visits: Visits
-    ) -> tuple[AskedTuples, EddyTables]:
-        """What a program may do with the first tuples of a window, and what it decides by."""
-        asked = self._asked(window.rows)
-        each = len(visits.operators) if asked.lottery else 1 if asked.wanted else 0
-        if (fewer := each * asked.rows - len(self._draws)) > 0:
-            self._draws = np.concatenate([self._draws, self._rng.random(fewer)])
-        tables = tables_for(
-            visits, self._after, self._estimates, asked, self._codes_in(window), self._draws
-        )
-        return asked, tables
-
-    def _asked(self, rows: int) -> AskedTuples:
-        lottery = self.routing.choice == "lottery"
-        return AskedTuples(rows, rows + 1, {}, 1.0, lottery, self.routing.by_cost)
-
-    def _codes_in(self, window: ClassificationWindow) -> Callable[[CutBy], Ints]:
-        """The partitions of a window's tuples; nothing goes by content here."""
-        return lambda _: np.arange(window.rows)
-
-    def learn_tuples(
-        self,
-        window: ClassificationWindow,
-        visits: Visits,
-        tables: EddyTables,
-        ran: Ran,
-        by_leaf: Sequence[Counts],
-        deciding_s: float,
-    ) -> None:
-        """Take over what a program has learned; counts are by leaf and visit."""
-        self._draws = self._draws[ran.drawn :]
-        for number, (_, index) in enumerate(visits.known):
-            if arrived := int(sum(counts.evaluated[number] for counts in by_leaf)):
-                spent_us = 1e6 * float(sum(counts.seconds[number] for counts in by_leaf))
-                self._estimates.add_cost(index, arrived, spent_us)
-        take_over(visits, self._estimates, tables)
 
     @property
     def chunk_rows(self) -> int:

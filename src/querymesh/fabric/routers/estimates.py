@@ -144,10 +144,11 @@ class Estimates:
         once: what it does to tuples that others have let through says little about all tuples. Not
         so a probe of a state, which may multiply them.
         """
-        overall = self.selectivity(index)
-        if not self.keeps_contexts or index not in self.by_context:
+        overall = self.overall.get(index, UNKNOWN)
+        contexts = self.by_context.get(index) if self.keeps_contexts else None
+        if contexts is None:
             return overall
-        known = self.by_context[index].at(context, overall)
+        known = contexts.at(context, overall)
         if known is not None:
             return known
         return overall if index in self.sizes else min(overall, UNKNOWN)

@@ -197,7 +197,7 @@ def cell_of(code: int, bits: int, table: int, fine: int) -> Whole:
 @inlined
 def block_of(eddy: Ints, block: int) -> int:
     """Where a block of `eddy` begins."""
-    return E_BLOCKS + block * eddy[E_OPERATORS]
+    return E_BLOCKS + block * int(eddy[E_OPERATORS])
 
 
 @inlined
@@ -309,7 +309,9 @@ def learn(
         passed = counts[at + N_PASSED]
         cell = eddy[block_of(eddy, E_GOES) + level]
         k = cell % operators
-        kept = known[K_MEMORY] ** float(arrived)
+        kept = known[K_MEMORY]
+        if arrived > 1:
+            kept = kept ** float(arrived)
         fresh = passed / arrived * (1.0 - kept)
         known[K_SELECTIVITY + k] = known[K_SELECTIVITY + k] * kept + fresh
         column = eddy[block_of(eddy, E_COLUMN) + k]

@@ -32,6 +32,9 @@ _BLOCK = 256
 _RUN = 32
 """Combinations of one tuple that ask for the same are looked up together, so many at most."""
 
+_MANY_STATES = 32
+"""Of more states, counts are added up by numpy: of a few it takes longer."""
+
 _LEAST_ROOM = (1 << 12) + 8
 """Results that there is room for at first; it grows with what comes out. Columns that begin a power
 of two apart would all want the same few lines of the processor's cache."""
@@ -119,6 +122,13 @@ class Counts:
     passed: Ints
     looked: Ints
     seconds: Floats
+
+    def part(self, first: int, end: int) -> Counts:
+        """The counts of some states that follow each other."""
+        some = slice(first, end)
+        return Counts(
+            self.evaluated[some], self.passed[some], self.looked[some], self.seconds[some]
+        )
 
     def add(self, other: Counts) -> None:
         """Add what another run of the same states did."""
@@ -275,6 +285,9 @@ class Program:
         spent, seconds = work[0].tolist(), work[1]
         rows = counted.reshape(-1, t.N_WIDTH)
         visited = np.flatnonzero(rows[:, t.N_EVALUATED])
+        if len(visited) > _MANY_STATES:
+            self._note_many(run, visited, step_of[visited], counts, rows[visited], work)
+            return
         counted_by_state = rows[visited].tolist()
         states = [*zip(visited.tolist(), step_of[visited].tolist(), counted_by_state, strict=True)]
         steps = [[0, 0] for _ in self.steps]
@@ -291,6 +304,28 @@ class Program:
         for state, step, (evaluated, _, looked) in states:
             share = (evaluated + looked) / sum(steps[step])
             counts.seconds[state] += second * spent[step] * share
+
+    def _note_many(
+        self,
+        run: _Run,
+        visited: Ints,
+        step_of: Ints,
+        counts: Counts,
+        rows: Ints,
+        work: tuple[Ints, float],
+    ) -> None:
+        """As `_note`, for the states that were visited, with the step and the counts of each."""
+        evaluated, looked = rows[:, t.N_EVALUATED], rows[:, t.N_LOOKED]
+        counts.evaluated[visited] += evaluated
+        counts.passed[visited] += rows[:, t.N_PASSED]
+        counts.looked[visited] += looked
+        by_step = [np.bincount(step_of, each, len(self.steps)) for each in (evaluated, looked)]
+        for probe, came, seen in zip(self.steps, *(each.tolist() for each in by_step), strict=True):
+            if came:
+                run.stems[probe.relation - 1].count_requests(probe.asked, int(came), int(seen))
+        spent, seconds = work
+        share = (evaluated + looked) / (by_step[0] + by_step[1])[step_of]
+        counts.seconds[visited] += seconds / max(int(spent.sum()), 1) * spent[step_of] * share
 
     def no_counts(self) -> Counts:
         """Counts to add to."""

@@ -21,6 +21,9 @@ from querymesh.index.probe.program import Counts
 MOST_CLASSES = 1024
 """Up to so many, all classes are decided on that there can be: it is done before they come."""
 
+ENOUGH = 4
+"""Of so many tuples for each class there could be, those that have none will hardly come."""
+
 
 class VisitedContent(NamedTuple):
     """Tuples that were in an operator in one context, and what passed, by partition."""
@@ -59,6 +62,19 @@ def classes_there_are(
             numbers * size + codes(cut_by), return_index=True, return_inverse=True
         )
     return Classes(leaves[first], {cut_by: codes(cut_by)[first] for cut_by in sizes}), numbers
+
+
+def likely_classes(sizes: Mapping[CutBy, int], leaves: int, numbers: Ints) -> tuple[Classes, Ints]:
+    """The classes that tuples with these numbers have, or all where there are few tuples; and by
+    number among all classes the one among these, -1 for the others."""
+    whole = all_classes(sizes, leaves)
+    count = len(whole.leaves)
+    there = np.arange(count)
+    if len(numbers) >= ENOUGH * count:
+        there = np.flatnonzero(np.bincount(numbers, minlength=count))
+    among = np.full(count, -1)
+    among[there] = np.arange(len(there))
+    return whole.some(there), among
 
 
 def content_visited(
