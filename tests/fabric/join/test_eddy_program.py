@@ -44,7 +44,7 @@ def routings(draw):
     )
 
 
-def stepped(case, run, policy, routing, as_program):
+def stepped(case, run, policy, routing, as_program, by_tuple=True):
     """What all steps of a run give, and the fabric with its routers."""
     join = bound(case)
     fabric = JoinFabric(
@@ -54,6 +54,9 @@ def stepped(case, run, policy, routing, as_program):
     for alias, view in fabric.views.items():
         routers[alias] = make_eddy(policy, view.bound, routing, own=view.own)
         view._only_probes &= as_program
+        if not by_tuple:
+            by_tables(routers[alias])
+    fabric.routers = routers
     steps = JoinSteps(fabric, routers)
     found = Counter()
     for number in range(run.steps):
@@ -91,6 +94,68 @@ def test_as_a_program_an_eddy_gives_what_it_gives_ruster_by_ruster(data):
             event("as a program")
             if not routing.one_route_per_chunk:
                 assert one.routing_calls == one.evaluations
+
+
+def by_tables(router):
+    """Let a router that decides tuple by tuple make a table for each."""
+    router.__class__ = type("ByTables", (type(router),), {"by_tuple": False})
+
+
+@settings(
+    max_examples=30 * SOAK,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_tuple_by_tuple_a_program_decides_counts_and_learns_as_the_router_does(data):
+    case = data.draw(window_cases(most_streams=4))
+    run = data.draw(runs(case))
+    policy = data.draw(st.sampled_from([EDDY, CBR, CBR]))
+    routing = replace(
+        data.draw(routings()), chunk=1, one_route_per_chunk=False, by_cost=False, by_context=False,
+        trial_by="calls", all_at_first=data.draw(st.booleans()),
+    )  # fmt: skip
+    with at_most(run.most_rows):
+        wanted, plain = stepped(case, run, policy, routing, as_program=True, by_tuple=False)
+        found, fabric = stepped(case, run, policy, routing, as_program=True)
+    assert found == wanted
+    for alias, view in fabric.views.items():
+        if view._program is None or view._program._by_tuple is None:
+            continue
+        event("tuple by tuple")
+        one, other = fabric.routers[alias], plain.routers[alias]
+        assert one.estimates.overall == other.estimates.overall
+        assert one.estimates.seen == other.estimates.seen
+        assert counted(view.metrics) == counted(plain.views[alias].metrics)
+        if policy == CBR:
+            assert learned(one) == learned(other)
+            event("has pairs" if one.estimates.pairs else "has no pairs")
+
+
+def counted(metrics):
+    """What was done, but for the time it took and the number of rusters."""
+    visits = {
+        key: (each.evaluations, each.passed, each.comparisons)
+        for key, each in metrics.visits.items()
+    }
+    leaves = {key: rows for key, rows in metrics.leaf_rows.items() if rows}
+    return metrics.rows_out, visits, leaves, dict(metrics.routing)
+
+
+def learned(router):
+    """What a router has learned about content, but for costs."""
+    stored = router.to_json()
+    del stored["estimates"]["cost_us"], stored["learning"]["debt_us"]
+    samples = {
+        index: (sample.outcome().tolist(), [batch.to_pylist() for batch in sample.batches])
+        for index, sample in router.learning._samples.items()
+    }
+    # One by one or many at a time, the tuples of a sample are the same.
+    stored["learning"]["samples"] = {
+        index: (outcomes, [row for rows in batches for row in rows])
+        for index, (outcomes, batches) in samples.items()
+    }
+    return stored
 
 
 # A star by hand: which of b and c has a match depends on a's kind.
@@ -143,6 +208,29 @@ class Star:
         for _ in self.steps.step(self.steps.arrivals(given)):
             pass
         return self.fabric.views["a"].metrics
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        (EDDY, {}),
+        (EDDY, {"choice": "lottery"}),
+        (CBR, {}),
+        (CBR, {"at_once": 2, "budget": 1.0, "keep_pairs": True}),
+    ],
+)
+def test_tuple_by_tuple_samples_and_trials_end_where_the_router_ends_them(policy, options):
+    paper = replace(PAPER, chunk=1, probability=0.2, sample=40, trial_rows=60)
+    one, other = (Star(policy, replace(paper, **options)) for _ in range(2))
+    by_tables(other.router)
+    for number in range(3):
+        rows = Star.a(number * 400, 400)
+        assert counted(one.step(a=rows)) == counted(other.step(a=rows))
+        assert one.router.estimates.overall == other.router.estimates.overall
+    assert one.view._program._by_tuple is not None
+    if policy == CBR:
+        assert learned(one.router) == learned(other.router)
+        assert {event.decision for event in one.router.learning.events} >= {"kept"}
 
 
 @pytest.mark.parametrize("choice", ["least", "lottery"])

@@ -25,7 +25,7 @@ from querymesh.classify.partitions import Partitions
 from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.content import ContentRouter
-from querymesh.fabric.routers.content_learning import (
+from querymesh.fabric.routers.content_limits import (
     LEAST_PROBABILITY,
     MOST_PARTITIONS,
     MOST_SAMPLE,

@@ -19,10 +19,16 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow
 from querymesh.fabric.join.probe import JoinedKeys
+from querymesh.fabric.join.tuple_program import TupleProgram
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
+from querymesh.fabric.routers.tables.alone import counted_together
 from querymesh.fabric.routers.tables.eddy_table import Table, Visit
 from querymesh.index.probe.program import Automaton, Counts, Program, Step
+from querymesh.index.store.columns import NO_INTS
 from querymesh.query.model import BoundQuery, Probe
+
+MOST_STEPS = 4096
+"""Visits whose probes are remembered."""
 
 
 class EddyProgram:
@@ -32,9 +38,19 @@ class EddyProgram:
         self.keys = keys
         self.router = router
         self._relations = {op.index: op.relation for op in bound.operators if isinstance(op, Probe)}
+        only_probes = self._relations.keys() == set(router.operators)
+        self._by_tuple = (
+            TupleProgram(bound, keys, router) if router.by_tuple and only_probes else None
+        )
+        self._operators = max(self._relations, default=0) + 1
+        self._steps: dict[Visit, Step] = {}
+        self._table: Table | None = None
         self._visits: tuple[Visit, ...] | None = None
-        self._step_of_visit: Ints = np.zeros(0, np.int64)
+        self._step_of_visit: Ints = NO_INTS
         self._program = keys.program_of_steps(())
+        self._automaton = self._program.automaton
+        self._cells: Ints = NO_INTS
+        """By state of the table its leaf and operator, as one number."""
 
     def results(
         self, window: JoinWindow, leaves: Ints | None, most: int, metrics: Metrics
@@ -42,6 +58,9 @@ class EddyProgram:
         """What the tuples of a window become, in pieces of at most `most`, counted in the metrics;
         `leaves` are those that they were given when the conditions on their stream were decided on,
         if there are any."""
+        if leaves is None and self._by_tuple is not None:
+            yield from self._by_tuple.results(window, most, metrics)
+            return
         first = rows = 0
         while first + rows < window.rows:
             first += rows
@@ -60,28 +79,36 @@ class EddyProgram:
         self, window: JoinWindow, given: Ints | None, most: int, metrics: Metrics
     ) -> Iterator[JoinRuster]:
         keys, router = self.keys, self.router
-        started = thread_time()
+        started, learned_s = thread_time(), router.learning_seconds
         leaves = self._begun(window.rows, metrics) if given is None else given
         chunk = router.chunk(window, leaves, own_done=given is not None)
         program, automaton = self._followed(chunk.table)
+        states, stands_for = chunk.of_tuple, NO_INTS
+        if chunk.alone is not None:
+            automaton, states, stands_for = chunk.alone.set_apart(automaton, states)
         counts = automaton.no_counts()
         routing_s = thread_time() - started
         source = frozenset({keys.source})
         probed = tuple(self._relations.values())
         for found in program.run(
-            keys.probed, [keys.arriving(window)], chunk.of_tuple, counts, most, automaton=automaton
+            keys.probed, [keys.arriving(window)], states, counts, most, automaton=automaton
         ):
             whole = keys.ruster(window, RouteToken(()), PLAIN, found, source.union(probed))
             checked = keys.verified(whole, source, probed)
             if len(checked):
                 yield checked
         started = thread_time()
-        self._count(chunk.table, counts, metrics)
-        router.learn_chunk(window, chunk, counts)
-        learning_s = thread_time() - started
-        metrics.routing_seconds += routing_s
-        metrics.learning_seconds += learning_s
-        router.resize_chunks(routing_s + learning_s, float(counts.seconds.sum()))
+        if chunk.alone is not None:
+            alone = len(automaton.state_step) - len(stands_for)
+            router.take_sample(window, chunk, *chunk.alone.outcomes(counts, alone))
+            counts = counted_together(counts, stands_for, alone)
+        self._count(counts, metrics)
+        router.count(chunk, counts)
+        counting_s = thread_time() - started
+        learned_s = router.learning_seconds - learned_s
+        metrics.routing_seconds += routing_s - learned_s
+        metrics.learning_seconds += counting_s + learned_s
+        router.resize_chunks(routing_s + counting_s, float(counts.seconds.sum()))
 
     def _begun(self, rows: int, metrics: Metrics) -> Ints:
         """The leaves of a chunk, counted."""
@@ -94,6 +121,8 @@ class EddyProgram:
 
     def _followed(self, table: Table) -> tuple[Program, Automaton]:
         """The program of all probes in a table, and its cells as states."""
+        if table is self._table:
+            return self._program, self._automaton
         if table.visits is not self._visits:
             steps = [self._step(visit) for visit in table.visits]
             numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
@@ -103,21 +132,27 @@ class EddyProgram:
         levels, classes = table.visit_of.shape
         follows = np.arange(classes, (levels + 1) * classes)
         follows[len(follows) - classes :] = -1
-        return self._program, Automaton(self._step_of_visit[table.visit_of_state], follows, levels)
+        self._automaton = Automaton(self._step_of_visit[table.visit_of_state], follows, levels)
+        self._cells = table.leaf_of_state * self._operators + table.operator_of_state
+        self._table = table
+        return self._program, self._automaton
 
     def _step(self, visit: Visit) -> Step:
         """The probe of a visit: what is not ahead is joined."""
-        context, index = visit
-        behind = (other for k, other in self._relations.items() if not context >> k & 1)
-        return self.keys.step(self._relations[index], frozenset((self.keys.source, *behind)))
+        if visit not in self._steps:
+            context, index = visit
+            behind = (other for k, other in self._relations.items() if not context >> k & 1)
+            joined = frozenset((self.keys.source, *behind))
+            if len(self._steps) > MOST_STEPS:
+                self._steps.clear()
+            self._steps[visit] = self.keys.step(self._relations[index], joined)
+        return self._steps[visit]
 
-    def _count(self, table: Table, counts: Counts, metrics: Metrics) -> None:
+    def _count(self, counts: Counts, metrics: Metrics) -> None:
         """Add what was done to the visits of each leaf and operator, and the routing calls."""
-        router = self.router
-        operators = max(self._relations) + 1
-        cells = table.leaf_of_state * operators + table.operator_of_state
+        router, operators = self.router, self._operators
         evaluated, passed, looked, seconds = (
-            np.bincount(cells, each).tolist()
+            np.bincount(self._cells, each).tolist()
             for each in (counts.evaluated, counts.passed, counts.looked, counts.seconds)
         )
         for cell, rows in enumerate(evaluated):

@@ -188,7 +188,7 @@ def _count(
     for number, part in enumerate(parts):
         metrics = part.view.metrics
         first, last = begins[number], begins[number + 1]
-        part.view.count(counts.of(first, last), part.version, part.plan)
+        part.view.count(counts.part(first, last), part.version, part.plan)
         metrics.rows_out += int(rows_out[number])
         mine_s = output_s * by_rows[number]
         metrics.output_seconds += mine_s

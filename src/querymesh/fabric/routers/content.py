@@ -40,15 +40,17 @@ from querymesh.fabric.routers.eddy import (
     no_window,
 )
 from querymesh.fabric.routers.routing import Routing
+from querymesh.fabric.routers.tables.alone import Alone
 from querymesh.fabric.routers.tables.content_table import (
     MOST_CLASSES,
-    all_classes,
     classes_there_are,
     content_visited,
+    likely_classes,
     numbers_of,
-    outcomes_of,
+    visits_until,
 )
-from querymesh.fabric.routers.tables.eddy_table import Asking, Chunk, Classes, CutBy
+from querymesh.fabric.routers.tables.eddy_table import Asking, Chunk, Classes, CutBy, Table
+from querymesh.fabric.routers.tables.one_by_one import ContentByTuple
 from querymesh.index.probe.program import Counts
 from querymesh.query.model import Operator
 
@@ -56,11 +58,7 @@ BESIDES = 2.0
 """A ruster of its own is also decided on and listened to: so many times what moving it takes."""
 
 
-ENOUGH = 4
-"""Of so many tuples for each class there could be, those that have none will hardly come."""
-
-
-class ContentRouter(EddyRouter):
+class ContentRouter(ContentByTuple, EddyRouter):
     """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
 
     `attributes` are the source's columns that may be one. Leaf 0 are tuples that go where the
@@ -79,16 +77,18 @@ class ContentRouter(EddyRouter):
         super().__init__(operators, replace(routing, choice="least"), own, seed, visit_us)
         self.partitions = Partitions()
         self.learning = Learning(
-            self._profitable(), attributes, routing, self.estimates, self.partitions, self._merit
+            self._profitable(), attributes, routing, self._estimates, self.partitions, self._merit
         )
         fixed = set(self.operators) - set(self.learning.operators)
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
         self._coded: dict[CutBy, Ints] = {}
-        self._tabled_by: object = None
+        self._tabled_by: tuple[object, ...] = ()
         self._class_numbers: Ints = np.zeros(0, np.int64)
         """By number among all classes the one in the table, -1 if nobody was of that class."""
+        self._apart_of: Table | None = None
+        self._apart: Ints = np.zeros(0, np.int64)
 
     def _profitable(self) -> list[int]:
         """The operators to profile: where it is asked to prune, those with a choice of place."""
@@ -112,8 +112,10 @@ class ContentRouter(EddyRouter):
     def begin_chunk(self, rows: int) -> Ints:
         """The leaf of each tuple: which of the operators being profiled it profiles, if any."""
         if rows:
+            if self.learning.turns:
+                self.learn_counted()
             self.learning.advance(rows)
-        self._targets = self.learning.targets
+        self._targets = self.learning.profiled
         return self._slots(rows)
 
     def _slots(self, rows: int) -> Ints:
@@ -149,51 +151,55 @@ class ContentRouter(EddyRouter):
 
     def chunk(self, window: ClassificationWindow, leaves: Ints, own_done: bool) -> Chunk:
         """As any Eddy's; the time it takes is what routing costs."""
-        started = thread_time()  # one call a chunk, and a busy machine makes routing no dearer
+        started, learning_s = thread_time(), self.learning_seconds
         chunk = super().chunk(window, leaves, own_done)
-        self.learning.worked(1e6 * (thread_time() - started))
+        learned_s = self.learning_seconds - learning_s
+        self.learning.worked(1e6 * (thread_time() - started - learned_s))
         return chunk
 
     def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
         """Tuples by the partitions of all pairs in use; those that profile are alone."""
-        pairs = self.estimates.pairs.values()
+        pairs = self._estimates.pairs.values()
         sizes = {pair.cut_by: len(pair.selectivity) for pair in pairs}
         codes = partial(self.codes, window)
-        alone = np.flatnonzero(leaves != PLAIN)
+        alone = np.flatnonzero(leaves)
         if sizes and self.routing.one_route_per_chunk:
             # A chunk goes by the mean of all its tuples.
             each = Classes(leaves, {cut_by: codes(cut_by) for cut_by in sizes})
-            every = np.arange(len(leaves))
-            return Chunk(self._decided(window, token, each), every, every)
-        # Tuples may have set out with more targets than there are by now.
-        leaf_count = max(PROFILED + len(self._targets), int(leaves.max(initial=PLAIN)) + 1)
-        if prod(sizes.values()) > MOST_CLASSES:
+            table, numbers = self._decided(window, token, each), np.arange(len(leaves))
+        elif prod(sizes.values()) > MOST_CLASSES:
             there_are, numbers = classes_there_are(sizes, leaves, codes)
             table = self._decided(window, token, there_are)
         else:
+            leaf_count = PROFILED + len(self._targets)
+            if len(alone):
+                # Tuples may have set out with more targets than there are by now.
+                leaf_count = max(leaf_count, int(leaves.max()) + 1)
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             every = numbers_of(sizes, leaves, codes)
-            if by != self._tabled_by or (self._class_numbers[every] < 0).any():
+            # Plain tuples go by a table that was made for others besides as well.
+            fits = by == self._tabled_by or (leaf_count == 1 and by[:2] == self._tabled_by[:2])
+            if not fits or self._class_numbers[every].min(initial=0) < 0:
                 self._table, self._tabled_by = None, by
             classes = partial(self._classes, sizes, leaf_count, every)
             table = self._lasting(window, token, len(leaves), classes)
             numbers = self._class_numbers[every]
-        if len(alone):
-            table = table.repeated(numbers[alone])
-            numbers = numbers.copy()
-            numbers[alone] = len(table.classes.leaves) - len(alone) + np.arange(len(alone))
-        return Chunk(table, numbers, alone)
+        if not len(alone):
+            return Chunk(table, numbers, None)
+        visits = self._visits_until(table)[numbers[alone]]
+        return Chunk(table, numbers, Alone(alone, visits))
+
+    def _visits_until(self, table: Table) -> Ints:
+        """By class of a table the visits that are counted apart, worked out once."""
+        if self._apart_of is not table:
+            self._apart_of = table
+            self._apart = visits_until(table, self._targets, PROFILED)
+        return self._apart
 
     def _classes(self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints) -> Classes:
         """The classes that a table is made for: those that many tuples have, or all of them."""
-        whole = all_classes(sizes, leaf_count)
-        count = len(whole.leaves)
-        there = np.arange(count)
-        if len(every) >= ENOUGH * count:
-            there = np.flatnonzero(np.bincount(every, minlength=count))
-        self._class_numbers = np.full(count, -1)
-        self._class_numbers[there] = np.arange(len(there))
-        return whole.some(there)
+        classes, self._class_numbers = likely_classes(sizes, leaf_count, every)
+        return classes
 
     @property
     def chunk_rows(self) -> int:
@@ -274,7 +280,7 @@ class ContentRouter(EddyRouter):
         """What a routing call went by: profiling, or the operator's classifier attribute."""
         if self._profiled(leaf) == index:
             return PROFILING
-        pair = self.estimates.pairs.get(index)
+        pair = self._estimates.pairs.get(index)
         return NO_PAIR if pair is None else f"{PAIR} {' & '.join(pair.attributes)}"
 
     def hear(self, before: Ruster, chosen: Ruster) -> VisitListener:
@@ -290,28 +296,45 @@ class ContentRouter(EddyRouter):
                 self.learning.set_out(rows)
             self.learning.visited(index, rows)
 
-    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
-        """Update W and S, count the visits of plain tuples, and add the others to samples."""
-        super().learn_chunk(window, chunk, counts)
-        table = chunk.table
-        levels, count = table.visit_of.shape
-        plain = counts.evaluated * (table.leaf_of_state == PLAIN)
-        if levels == self._token.ahead:
-            self.learning.set_out(int(plain[:count].sum()))
-        by_visit = table.by_visit(plain)
+    def count(self, chunk: Chunk, counts: Counts) -> None:
+        """Also count the tuples that set out and profile nothing."""
+        super().count(chunk, counts)
+        if chunk.table.visit_of.shape[0] == self._token.ahead:
+            profiling = 0 if chunk.alone is None else len(chunk.alone.rows)
+            self.learning.set_out(len(chunk.of_tuple) - profiling)
+
+    def _learn_from(self, table: Table, counts: Counts) -> None:
+        """Update W and S, and count the visits of plain tuples."""
+        super()._learn_from(table, counts)
+        by_visit = table.by_visit(counts.evaluated * (table.leaf_of_state == PLAIN))
         for (_, index), rows in zip(table.visits, by_visit, strict=True):
             self.learning.visited(index, int(rows))
-        for index, pair in self.estimates.pairs.items():
-            for seen in content_visited(chunk, counts, index, pair.cut_by, len(pair.selectivity)):
-                self.estimates.add_content(index, *seen)
-        for slot, index in enumerate(self._targets if len(chunk.alone) else ()):
-            reached, outcomes = outcomes_of(chunk, counts, index, PROFILED + slot)
-            if len(reached):
-                asked = window.batch.select(list(self.learning.attributes))
-                self.learning.sampled(index, asked.take(reached), outcomes)
+        for index, pair in self._estimates.pairs.items():
+            if pair.cut_by in table.classes.codes:
+                size = len(pair.selectivity)
+                for seen in content_visited(table, counts, index, pair.cut_by, size):
+                    self._estimates.add_content(index, *seen)
+
+    def take_sample(
+        self, window: ClassificationWindow, chunk: Chunk, reached: Ints, outcomes: Floats
+    ) -> None:
+        """Add tuples that profile an operator to its sample."""
+        assert chunk.alone is not None
+        rows = chunk.alone.rows[reached]
+        leaves = chunk.table.classes.leaves[chunk.of_tuple[rows]]
+        order = np.argsort(leaves, kind="stable")
+        asked = window.batch.select(list(self.learning.attributes)).take(rows[order])
+        ends = np.cumsum(np.bincount(leaves, minlength=PROFILED + len(self._targets)))
+        for slot, index in enumerate(self._targets):
+            first, end = ends[PROFILED + slot - 1], ends[PROFILED + slot]
+            if first < end:
+                self.learning.sampled(
+                    index, asked.slice(first, end - first), outcomes[order[first:end]]
+                )
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""
+        self.learn_counted()
         ranges = {name: list(ends) for name, ends in self.partitions.ranges.items()}
         return {**super().to_json(), "ranges": ranges, "learning": self.learning.to_json()}
 

@@ -14,7 +14,6 @@ which none was found, asks for a larger sample; d grows with the values of the a
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,25 +25,14 @@ import pyarrow as pa
 
 from querymesh.arrays import Floats
 from querymesh.classify.partitions import Attributes, Partitions
-from querymesh.fabric.routers.content_limits import (
-    CLEAR,
-    COMPARABLE,
-    KEPT_EVENTS,
-    LEARNING_SHARE,
-    LEAST_PROBABILITY,
-    LONGEST_REST,
-    MOST_PARTITIONS,
-    MOST_SAMPLE,
-    PATIENCE,
-    STORED_EVENTS,
-)
+from querymesh.fabric.routers import content_limits as limits
 from querymesh.fabric.routers.content_record import (
     Event,
     RoutedWork,
     gains_from_json,
     gains_to_json,
 )
-from querymesh.fabric.routers.content_sample import Candidate, Sample, distinct_values, left_out
+from querymesh.fabric.routers.content_sample import Candidate, Sample, left_out, tuned
 from querymesh.fabric.routers.estimates import Estimates, Pair
 from querymesh.fabric.routers.routing import Routing
 
@@ -60,7 +48,7 @@ class Learning:
     partitions: Partitions
     merit: Callable[[Floats, int], Floats]
     rows: int = 0
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=limits.KEPT_EVENTS))
     left_out: dict[str, str] = field(default_factory=dict)
     """Attributes that are not tried, and why."""
     pruned: dict[int, str] = field(default_factory=dict)
@@ -93,6 +81,37 @@ class Learning:
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
 
     @property
+    def profiled(self) -> list[int]:
+        """The operators of this turn, while any of them is being profiled."""
+        return list(self._samples) if self.targets else []
+
+    @property
+    def turns(self) -> bool:
+        """Whether a trial, a sample or a rest is over when the next chunk begins."""
+        if self._trial:
+            return self._rate.rows >= self.routing.trial_rows
+        if self._samples:
+            return not self.targets or self._waited > limits.PATIENCE
+        return self._is_due()
+
+    @property
+    def rows_left(self) -> int:
+        """So many tuples, at least one, can come before their number alone ends a turn or a rest;
+        of a rest that may be earned before, a few."""
+        if self._trial:
+            return limits.MOST_AT_ONCE
+        longest = limits.PATIENCE if self._samples else limits.LONGEST_REST if self._debt_us else 1
+        earning = self._debt_us and not self._samples
+        left = int(longest * self.sample_size / self.probability) - (self.rows - self._began) - 2
+        return max(1, min(left, limits.EARNING_ROWS if earning else limits.MOST_AT_ONCE))
+
+    @property
+    def plain_rows_left(self) -> int:
+        """So many tuples that profile nothing can come before a trial is over."""
+        left = max(1, self.routing.trial_rows - self._rate.rows)
+        return left if self._trial else limits.MOST_AT_ONCE
+
+    @property
     def rests(self) -> bool:
         """Whether nothing is being profiled or tried."""
         return not self._samples and not self._trial
@@ -120,20 +139,17 @@ class Learning:
 
     def advance(self, rows: int) -> None:
         """Begin a chunk of so many tuples: end a trial, a sample or a turn that is complete."""
-        if self._trial and self._rate.rows >= self.routing.trial_rows:
-            self._judge()
-        elif self._samples and (not self.targets or self._waited > PATIENCE):
-            self._evaluate()
-        elif not self._samples and not self._trial and self._is_due():
-            self._next()
+        if self.turns:
+            ending = self._judge if self._trial else self._evaluate if self._samples else self._next
+            ending()
         self.rows += rows
 
     def _is_due(self) -> bool:
         """Whether a rest is over: its debt is earned, or operators are to be looked at again."""
         if not self._debt_us:
             return self._waited >= 1
-        earned_us = LEARNING_SHARE * self._rate.total(self._visit_cost)
-        return earned_us >= self._debt_us or self._waited >= LONGEST_REST
+        earned_us = limits.LEARNING_SHARE * self._rate.total(self._visit_cost)
+        return earned_us >= self._debt_us or self._waited >= limits.LONGEST_REST
 
     def _rest(self) -> None:
         """Go on with the next operators, once what this turn took is earned."""
@@ -237,7 +253,7 @@ class Learning:
     def _ask_more(self) -> None:
         """Double the sample, where `tune` is set: the last told too little, or something wrong."""
         if self.routing.tune:
-            self.sample_size = min(2 * self.sample_size, MOST_SAMPLE)
+            self.sample_size = min(2 * self.sample_size, limits.MOST_SAMPLE)
 
     def _widen(self, names: Sequence[str], sample: Sample) -> None:
         """Widen ranges by the values of a sample, and move the columns of S along with them."""
@@ -254,12 +270,8 @@ class Learning:
         """The attributes worth trying; the others are noted with the reason."""
         if not self.routing.prune:
             return [n for n in self.attributes if left_out(n, sample.column(n).slice(0, 1)) is None]
-        for name in self.attributes:
-            reason = left_out(name, sample.column(name))
-            if reason is None:
-                self.left_out.pop(name, None)
-            else:
-                self.left_out[name] = reason
+        reasons = ((name, left_out(name, sample.column(name))) for name in self.attributes)
+        self.left_out = {name: reason for name, reason in reasons if reason is not None}
         return [name for name in self.attributes if name not in self.left_out]
 
     def _tag(self, index: int, sample: Sample, best: Candidate) -> None:
@@ -276,13 +288,14 @@ class Learning:
             self.estimates.pairs[index] = pair
             self._trial[index] = pair
         if self.routing.tune:
-            self._tune_partitions(sample, best.attributes)
+            self.partition_count = tuned(self.partition_count, sample, best.attributes)
 
     def _judge(self) -> None:
         """End a trial: keep the pairs if tuples cost less with them than before, else drop them."""
         now, usual = (rate.a_row(self._visit_cost) for rate in (self._rate, self._usual))
-        compared = self._usual.rows > 0 and not self._filled_by(COMPARABLE)
-        helped = not compared or now < usual * (1 + self._by_chance())
+        compared = self._usual.rows > 0 and not self._filled_by(limits.COMPARABLE)
+        noise = self.routing.trial_noise * self._rate.by_chance(self._usual)
+        helped = not compared or now < usual * (1 + noise)
         for index, pair in self._trial.items():
             pair.on_trial = False
             former = self._before.get(index)
@@ -299,15 +312,6 @@ class Learning:
         self._trial = {}
         self._rest()
 
-    def _by_chance(self) -> float:
-        """By how much two rates may differ by chance, as a share of the rate.
-
-        What one tuple costs varies about as much as it is. Without this a pair that helps a little
-        is dropped as often as not.
-        """
-        error = math.sqrt(1 / max(1, self._rate.rows) + 1 / max(1, self._usual.rows))
-        return self.routing.trial_noise * error
-
     def _note(
         self, index: int, decision: str, attributes: Attributes = (), reason: str = ""
     ) -> None:
@@ -318,17 +322,9 @@ class Learning:
         """End a round of turns: profile half as much if nothing changed, as at first if it did."""
         if self.routing.tune:
             base = self.routing.probability
-            halved = max(self.probability / 2, min(LEAST_PROBABILITY, base))
+            halved = max(self.probability / 2, min(limits.LEAST_PROBABILITY, base))
             self.probability = base if self._changed else halved
         self._changed = False
-
-    def _tune_partitions(self, sample: Sample, attributes: Attributes) -> None:
-        """Twice the partitions for an attribute with more values, half for one with fewer."""
-        values = distinct_values(sample.column(attributes[0]))
-        if values > 0.8 * self.partition_count:
-            self.partition_count = min(2 * self.partition_count, MOST_PARTITIONS)
-        elif values < self.partition_count // 4:
-            self.partition_count = max(self.partition_count // 2, 2)
 
     def _settled(self, index: int) -> str | None:
         """Why an operator's place does not depend on the tuple, if it does not (CBR § 4.4)."""
@@ -338,9 +334,12 @@ class Learning:
             return None  # its overall selectivity may be the mean of very different ones
         least, most = self._merits(index)
         others = [self._merits(k) for k in self.operators if k != index]
-        if least > 0 and least > CLEAR * max(high for _, high in others):
+        if least > 0 and least > limits.CLEAR * max(high for _, high in others):
             return "always first: far better than all others"
-        if most < min(low for low, _ in others) / CLEAR and min(low for low, _ in others) > 0:
+        if (
+            most < min(low for low, _ in others) / limits.CLEAR
+            and min(low for low, _ in others) > 0
+        ):
             return "always last: far worse than all others"
         return None
 
@@ -367,7 +366,7 @@ class Learning:
             "debt_us": self._debt_us,
             "before": {str(index): pair.to_json() for index, pair in self._before.items()},
             "found": {str(index): gains_to_json(found) for index, found in self._found.items()},
-            "events": [event.to_json() for event in list(self.events)[-STORED_EVENTS:]],
+            "events": [event.to_json() for event in list(self.events)[-limits.STORED_EVENTS :]],
             "alike": sorted(self._alike),
             "left_out": dict(self.left_out),
             "pruned": {str(index): reason for index, reason in self.pruned.items()},

@@ -25,3 +25,7 @@ CLEAR = 3.0
 KEPT_EVENTS = 500
 STORED_EVENTS = 100
 """The last events, so many of which are stored with the state."""
+
+MOST_AT_ONCE, EARNING_ROWS = 1 << 20, 256
+"""Tuples that are decided on one by one before it is asked whether a turn is over, at most; and in
+a rest that its work may end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,6 +68,14 @@ class RoutedWork:
     def a_row(self, cost: Callable[[int], float]) -> float:
         """The mean cost of a tuple, by what a visit of each operator costs."""
         return self.total(cost) / self.rows if self.rows else 0.0
+
+    def by_chance(self, other: RoutedWork) -> float:
+        """By how much the mean cost may differ from another's by chance, as a share of it.
+
+        What one tuple costs varies about as much as it is. Without this a pair that helps a little
+        is dropped as often as not.
+        """
+        return math.sqrt(1 / max(1, self.rows) + 1 / max(1, other.rows))
 
     def to_json(self) -> dict[str, Any]:
         """The counts as plain data, for JSON."""

@@ -28,6 +28,7 @@ from querymesh.classify.partitions import (
     is_continuous,
     size_of,
 )
+from querymesh.fabric.routers.content_limits import MOST_PARTITIONS
 
 MANY_VALUES = 0.5
 """A discrete attribute with more distinct values than this share of the sample is left out."""
@@ -58,13 +59,13 @@ class Sample:
     )
     """In and Out that were asked for, by attributes, partitions and ranges."""
 
-    @property
-    def rows(self) -> int:
+    def __post_init__(self) -> None:
+        self.rows = sum(len(each) for each in self.outcomes)
         """How many tuples there are so far."""
-        return sum(len(each) for each in self.outcomes)
 
     def add(self, batch: pa.RecordBatch, outcomes: Floats) -> None:
         """Add tuples, and how many rows came out for each."""
+        self.rows += len(outcomes)
         self.batches.append(batch)
         self.outcomes.append(outcomes)
         self._matrices.clear()
@@ -225,6 +226,14 @@ def distinct_values(values: pa.Array) -> int:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     return int(pc.count_distinct(values).as_py())
+
+
+def tuned(count: int, sample: Sample, attributes: Attributes) -> int:
+    """Twice the partitions for an attribute with more values, half for one with fewer."""
+    values = distinct_values(sample.column(attributes[0]))
+    if values > 0.8 * count:
+        return min(2 * count, MOST_PARTITIONS)
+    return max(count // 2, 2) if values < count // 4 else count
 
 
 def _only_grows(values: pa.Array) -> bool:

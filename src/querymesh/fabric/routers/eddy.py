@@ -20,6 +20,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import thread_time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +40,7 @@ from querymesh.fabric.routers.tables.eddy_table import (
     Table,
     table_of,
 )
+from querymesh.fabric.routers.tables.one_by_one import ByTuple
 from querymesh.index.probe.program import Counts
 from querymesh.index.store.stem import Stem
 from querymesh.query.model import Lookup, Meeting, Operator, Probe
@@ -60,7 +62,7 @@ NO_PAIR, PAIR, PROFILING = "no classifier", "classifier", "profiling"
 """What a routing call went by."""
 
 
-class EddyRouter(Router):
+class EddyRouter(ByTuple, Router):
     """Source-based routing (SBR): all tuples are routed by the operators' overall selectivities.
 
     `own` are operators that must all come before the others: conditions on a join's own stream.
@@ -79,15 +81,19 @@ class EddyRouter(Router):
     ) -> None:
         self.routing = routing
         self.window = routing.chunk
-        self.estimates = Estimates(
+        self._estimates = Estimates(
             routing.memory, visit_us=visit_us, keeps_contexts=routing.by_context
         )
+        self._counted: tuple[Table, Counts] | None = None
+        """What the tuples that went by the last table did, until it is learned from."""
+        self.learning_seconds = 0.0
+        self._draws: Floats = np.zeros(0)
         self._rng = np.random.default_rng(seed)
         # Meetings take no visit: the second of two probes sees to their condition.
         routed = {op.index: op for op in operators if not isinstance(op, Meeting)}
         self._after = {index: op.after & routed.keys() for index, op in routed.items()}
         self._probed = {k: op.relation for k, op in routed.items() if isinstance(op, Probe)}
-        self.estimates.multiplying = frozenset(
+        self._estimates.multiplying = frozenset(
             k for k, op in routed.items() if isinstance(op, Probe | Lookup)
         )
         self._sized: Callable[[], ClassificationWindow | None] = no_window
@@ -101,6 +107,13 @@ class EddyRouter(Router):
     def operators(self) -> list[int]:
         """The operators it routes to."""
         return sorted(self._after)
+
+    @property
+    def estimates(self) -> Estimates:
+        """What is known of the operators, by all tuples so far."""
+        if self._counted is not None:
+            self.learn_counted()
+        return self._estimates
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """All tuples as one ruster whose token leaves the whole order open."""
@@ -153,13 +166,12 @@ class EddyRouter(Router):
         table = self._lasting(window, token, rows, classes)
         last = self._tabled - self._tabled_at
         drawn = table.some(np.arange(last - rows, last))
-        return Chunk(drawn, np.arange(rows), np.zeros(0, np.int64))
+        return Chunk(drawn, np.arange(rows), None)
 
     def _by_class(self, window: ClassificationWindow, leaves: Ints, token: RouteToken) -> Chunk:
         """All tuples are of one class."""
-        none = np.zeros(0, np.int64)
         table = self._lasting(window, token, len(leaves), lambda: Classes(np.full(1, PLAIN)))
-        return Chunk(table, np.zeros(len(leaves), np.int64), none)
+        return Chunk(table, np.zeros(len(leaves), np.int64), None)
 
     def _lasting(
         self,
@@ -196,14 +208,15 @@ class EddyRouter(Router):
 
     def _best(self, asking: Asking, ready: list[int], as_rusters: bool) -> int | Ints:
         """The number of the operator that is best by the estimates."""
-        context = asking.token.context
-        merits = [self._merit(self.estimates.selectivity_at(k, context), k) for k in ready]
+        context, estimates = asking.token.context, self.estimates
+        passing = [estimates.selectivity_at(k, context) for k in ready]
+        merits = [self._merit(each, k) for each, k in zip(passing, ready, strict=True)]
         return merits.index(max(merits))
 
     def _merit(self, selectivity: Amount, index: int) -> Amount:
         """What an operator drops, by its cost where costs count; negative where it multiplies."""
         dropped = 1.0 - selectivity
-        return dropped / self.estimates.cost(index) if self.routing.by_cost else dropped
+        return dropped / self._estimates.cost(index) if self.routing.by_cost else dropped
 
     def _drawn(self, asking: Asking, ready: list[int]) -> int | Ints:
         """Draw an operator for each tuple, or one for all, by chances inverse to selectivities."""
@@ -248,9 +261,27 @@ class EddyRouter(Router):
         token = chosen.token
         self.estimates.add(token.top, token.context, len(chosen), passed, seconds)
 
-    def learn_chunk(self, window: ClassificationWindow, chunk: Chunk, counts: Counts) -> None:
-        """Update the estimates by a chunk that went by its table, counted by state."""
+    def count(self, chunk: Chunk, counts: Counts) -> None:
+        """Add what the tuples of a chunk did, by state; it is learned from when the next decision
+        is made, or when somebody asks what is known."""
         table = chunk.table
+        if self._counted is None or self._counted[0] is not table:
+            self.learn_counted()
+            self._counted = table, counts
+        else:
+            self._counted[1].add(counts)
+
+    def learn_counted(self) -> None:
+        """Update the estimates by the tuples that were counted."""
+        if self._counted is None:
+            return
+        started = thread_time()
+        table, counts = self._counted
+        self._counted = None
+        self._learn_from(table, counts)
+        self.learning_seconds += thread_time() - started
+
+    def _learn_from(self, table: Table, counts: Counts) -> None:
         evaluated, passed, seconds = (
             table.by_visit(each) for each in (counts.evaluated, counts.passed, counts.seconds)
         )
@@ -261,7 +292,13 @@ class EddyRouter(Router):
             visits.setdefault(index, []).append(visit)
             spent_us[index] = spent_us.get(index, 0.0) + 1e6 * seconds[number]
         for index, made in visits.items():
-            self.estimates.add_mixed(index, made, spent_us[index])
+            self._estimates.add_mixed(index, made, spent_us[index])
+
+    def take_sample(
+        self, window: ClassificationWindow, chunk: Chunk, reached: Ints, outcomes: Floats
+    ) -> None:
+        """Take in what came of those tuples, by their places in `chunk.alone`, that reached the
+        operator they profile; nothing is profiled here."""
 
     @property
     def chunk_rows(self) -> int:

@@ -144,10 +144,11 @@ class Estimates:
         once: what it does to tuples that others have let through says little about all tuples. Not
         so a probe of a state, which may multiply them.
         """
-        overall = self.selectivity(index)
-        if not self.keeps_contexts or index not in self.by_context:
+        overall = self.overall.get(index, UNKNOWN)
+        contexts = self.by_context.get(index) if self.keeps_contexts else None
+        if contexts is None:
             return overall
-        known = self.by_context[index].at(context, overall)
+        known = contexts.at(context, overall)
         if known is not None:
             return known
         return overall if index in self.sizes else min(overall, UNKNOWN)
@@ -193,6 +194,10 @@ class Estimates:
             return
         before = self.overall.get(index, UNKNOWN)
         self.overall[index] = updated(before, arrived, passed, self.memory)
+        self.add_cost(index, arrived, spent_us)
+
+    def add_cost(self, index: int, arrived: int, spent_us: float) -> None:
+        """Update the cost by tuples that took so long, and count them."""
         # Costs hardly change with the data: a longer memory, in which a short run weighs little.
         weight = arrived / (arrived + min(self.seen.get(index, 0), COST_MEMORY))
         spent_us /= arrived

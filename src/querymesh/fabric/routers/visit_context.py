@@ -55,6 +55,8 @@ class ByContext(Generic[Value]):
         if nearest is None:
             return None
         value, then = self.numbers[nearest]
+        if then == self.seen:
+            return value
         weight = 0.5 ** ((self.seen - then) / HALF_LIFE)
         return cast(Value, value * weight + overall * (1 - weight))
 

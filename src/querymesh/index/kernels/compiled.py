@@ -53,6 +53,8 @@ INTS = ArgumentType("int64")
 SHORTS = ArgumentType("int32")
 BYTES = ArgumentType("uint8")
 INTS_OUT = ArgumentType("int64", read_only=False)
+FLOATS = ArgumentType("float64")
+FLOATS_OUT = ArgumentType("float64", read_only=False)
 
 
 class _Kernel:

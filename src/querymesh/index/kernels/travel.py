@@ -25,8 +25,10 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Floats, Ints
 from querymesh.index.kernels.compiled import (
+    FLOATS,
+    FLOATS_OUT,
     INT,
     INTS,
     INTS_OUT,
@@ -84,6 +86,27 @@ L_COUNT, L_GROUPED, L_GROUP, L_PART, L_ENTRY, L_SLOT, L_BEGUN, L_WIDTH = range(8
 
 # Columns of `counts`, by state.
 N_EVALUATED, N_PASSED, N_LOOKED, N_WIDTH = 0, 1, 2, 3
+
+# `eddy`: tuples that are decided on one by one. How many operators there are, whether a lottery
+# decides, how many operators are profiled and visits known; then how far it has come: draws used,
+# the tuple under way and its leaf, why it stopped and for which cell, profiled tuples noted, how
+# many may still set out, and plain ones be done, plain ones done, cycles of deciding and learning,
+# and of all. Then a block for each of E_AFTER and so on: what must come before each operator, which
+# are profiled and how many tuples they want, where columns and codes of an operator begin, and
+# where the tuple under way goes.
+E_OPERATORS, E_LOTTERY, E_TARGETS, E_VISITS, E_DRAWN, E_ROW, E_LEAF, E_STOP = range(8)
+E_UNKNOWN, E_NOTED, E_LEFT, E_PLAIN_LEFT, E_PLAIN, E_CYCLES, E_TOTAL, E_BLOCKS = range(8, 16)
+E_AFTER, E_TARGET, E_WANTED, E_COLUMN, E_CODES, E_GOES = range(6)
+RAN, TURNED, UNKNOWN_VISIT = 0, 1, 2
+"""Why it stopped: there are no more tuples; something is complete; a visit has no state yet."""
+
+# `known`: the weight of former outcomes and the share that profiles; selectivities and costs of the
+# operators; then the columns by content.
+K_MEMORY, K_SHARE, K_SELECTIVITY = 0, 1, 2
+LEAST_CHANCE = 0.01
+
+# Columns of `notes`: a tuple that profiled, the number of its operator, how many went in and out.
+T_ROW, T_TARGET, T_EVALUATED, T_PASSED, T_WIDTH = 0, 1, 2, 3, 4
 
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
@@ -175,10 +198,157 @@ def cell_of(code: int, bits: int, table: int, fine: int) -> Whole:
     return byte_at(table, np.int64(mix(code) >> np.uint64(64 - fine)))
 
 
+@inlined
+def block_of(eddy: Ints, block: int) -> int:
+    """Where a block of `eddy` begins."""
+    return E_BLOCKS + block * int(eddy[E_OPERATORS])
+
+
+@inlined
+def expected(operator: int, row: int, eddy: Ints, codes: Ints, known: Floats) -> float:
+    """How many come out of an operator for a tuple that goes in: by its content, or overall."""
+    column = eddy[block_of(eddy, E_COLUMN) + operator]
+    if column < 0:
+        return float(known[K_SELECTIVITY + operator])
+    return float(known[column + codes[eddy[block_of(eddy, E_CODES) + operator] + row]])
+
+
+@inlined
+def next_operator(
+    context: int, profiled: int, row: int, eddy: Ints, codes: Ints, known: Floats, draws: Floats
+) -> int:
+    """The operator that a tuple goes to, of those ahead of it: towards the one it profiles, else
+    the best, or one that is drawn."""
+    operators = eddy[E_OPERATORS]
+    after = block_of(eddy, E_AFTER)
+    costs = K_SELECTIVITY + operators
+    wanted = 0
+    if profiled >= 0 and context >> profiled & 1:
+        wanted = eddy[after + profiled] & context
+        if wanted == 0:
+            return profiled
+    best, most, ready, total = -1, 0.0, 0, 0.0
+    for k in range(operators):
+        if context >> k & 1 == 0 or eddy[after + k] & context != 0:
+            continue
+        if wanted >> k & 1:
+            return k
+        ready += 1
+        passing = expected(k, row, eddy, codes, known)
+        if eddy[E_LOTTERY] != 0:
+            total += 1.0 / max(passing, LEAST_CHANCE) / known[costs + k]
+            best = k
+        else:
+            merit = (1.0 - passing) / known[costs + k]
+            if best < 0 or merit > most:
+                best, most = k, merit
+    if eddy[E_LOTTERY] == 0 or ready < 2:
+        return best
+    draw = draws[eddy[E_DRAWN]]
+    eddy[E_DRAWN] += 1
+    end = 0.0
+    for k in range(operators):
+        if context >> k & 1 == 0 or eddy[after + k] & context != 0:
+            continue
+        passing = expected(k, row, eddy, codes, known)
+        end += 1.0 / max(passing, LEAST_CHANCE) / known[costs + k] / total
+        if draw < end:
+            return k
+    return best
+
+
+@inlined
+def set_out(
+    row: int,
+    state_step: Ints,
+    eddy: Ints,
+    visit_of: Ints,
+    codes: Ints,
+    known: Floats,
+    draws: Floats,
+) -> bool:
+    """Decide on the way of a tuple, state by state; False if some visit has no state yet."""
+    operators = eddy[E_OPERATORS]
+    drawn = eddy[E_DRAWN]
+    profiled = -1
+    eddy[E_LEAF] = 0
+    if eddy[E_TARGETS] > 0:
+        slot = np.int64(draws[drawn] / known[K_SHARE])
+        eddy[E_DRAWN] += 1
+        if slot < eddy[E_TARGETS] and eddy[block_of(eddy, E_WANTED) + slot] > 0:
+            profiled = eddy[block_of(eddy, E_TARGET) + slot]
+            eddy[E_LEAF] = 1 + slot
+    context = (1 << operators) - 1
+    for level in range(operators):
+        k = next_operator(context, profiled, row, eddy, codes, known, draws)
+        cell = context * operators + k
+        visit = visit_of[cell]
+        if visit < 0:
+            eddy[E_DRAWN] = drawn
+            eddy[E_UNKNOWN] = cell
+            return False
+        eddy[block_of(eddy, E_GOES) + level] = cell
+        state_step[level] = state_step[operators + visit]
+        context &= ~(1 << k)
+    eddy[E_ROW] = row
+    eddy[E_LEFT] -= 1
+    return True
+
+
+@inlined
+def learn(
+    counts: Ints, eddy: Ints, visit_of: Ints, codes: Ints, known: Floats, notes: Ints
+) -> None:
+    """Update what is known by what came of the tuple under way, the paper's rule (CBR § 4.1), and
+    count its visits by leaf."""
+    operators = eddy[E_OPERATORS]
+    row = eddy[E_ROW]
+    leaf = eddy[E_LEAF]
+    target = -1 if leaf == 0 else eddy[block_of(eddy, E_TARGET) + leaf - 1]
+    for level in range(operators):
+        at = level * N_WIDTH
+        arrived = counts[at + N_EVALUATED]
+        if arrived == 0:
+            break
+        passed = counts[at + N_PASSED]
+        cell = eddy[block_of(eddy, E_GOES) + level]
+        k = cell % operators
+        kept = known[K_MEMORY]
+        if arrived > 1:
+            kept = kept ** float(arrived)
+        fresh = passed / arrived * (1.0 - kept)
+        known[K_SELECTIVITY + k] = known[K_SELECTIVITY + k] * kept + fresh
+        column = eddy[block_of(eddy, E_COLUMN) + k]
+        if column >= 0:
+            column += codes[eddy[block_of(eddy, E_CODES) + k] + row]
+            known[column] = known[column] * kept + fresh
+        if k == target:
+            note = eddy[E_NOTED] * T_WIDTH
+            notes[note + T_ROW] = row
+            notes[note + T_TARGET] = leaf - 1
+            notes[note + T_EVALUATED] = arrived
+            notes[note + T_PASSED] = passed
+            eddy[E_NOTED] += 1
+            wanted = block_of(eddy, E_WANTED) + leaf - 1
+            eddy[wanted] -= 1
+            if eddy[wanted] == 0:
+                eddy[E_STOP] = TURNED
+        to = (operators + leaf * eddy[E_VISITS] + visit_of[cell]) * N_WIDTH
+        for word in range(N_WIDTH):
+            counts[to + word] += counts[at + word]
+            counts[at + word] = 0
+    eddy[E_ROW] = -1
+    if leaf == 0:
+        eddy[E_PLAIN] += 1
+        eddy[E_PLAIN_LEFT] -= 1
+    if eddy[E_LEFT] == 0 or eddy[E_PLAIN_LEFT] == 0:
+        eddy[E_STOP] = TURNED
+
+
 @kernel(
     *(INTS, INT, INT),
     *(INTS, INTS, INTS, INTS),
-    *(INTS, INTS),
+    *(INTS_OUT, INTS),
     *(INTS, INTS),
     *(INTS_OUT, INT, INT, INT, INT),
     *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
@@ -217,6 +387,146 @@ def travel(
     is room for. `spent` are the cycles
     by step, `out` the results: an array for each column of a combination.
     """
+    none = np.empty(0, np.int64)
+    no_floats = np.empty(0, np.float64)
+    return moved(
+        parts,
+        part_width,
+        keys,
+        steps,
+        attrs,
+        compared,
+        access,
+        state_step,
+        state_next,
+        states,
+        given,
+        frontier,
+        width,
+        capacity,
+        longest,
+        levels,
+        control,
+        counts,
+        spent,
+        out,
+        none,
+        none,
+        none,
+        no_floats,
+        no_floats,
+        none,
+    )
+
+
+@kernel(
+    *(INTS, INT, INT),
+    *(INTS, INTS, INTS, INTS),
+    *(INTS_OUT, INTS),
+    *(INTS, INTS),
+    *(INTS_OUT, INT, INT, INT, INT),
+    *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
+    *(INTS_OUT, INTS, INTS, FLOATS_OUT, FLOATS, INTS_OUT),
+)
+def travel_by_eddy(
+    parts: Ints,
+    part_width: int,
+    keys: int,
+    steps: Ints,
+    attrs: Ints,
+    compared: Ints,
+    access: Ints,
+    state_step: Ints,
+    state_next: Ints,
+    states: Ints,
+    given: Ints,
+    frontier: Ints,
+    width: int,
+    capacity: int,
+    longest: int,
+    levels: int,
+    control: Ints,
+    counts: Ints,
+    spent: Ints,
+    out: Ints,
+    eddy: Ints,
+    visit_of: Ints,
+    codes_of: Ints,
+    known: Floats,
+    draws: Floats,
+    notes: Ints,
+) -> int:
+    """As `travel`, but that an Eddy decides on the way of each tuple when all before it are done,
+    and learns from it.
+
+    The first states, one for each operator, are those of the tuple under way; behind them is one
+    for each visit that is known, and as many for each further leaf, in which visits are counted.
+    `visit_of` has the number of a visit by context and operator, -1 for an unknown one; `codes_of`
+    the partitions of each tuple, `known` what is learned, `notes` what came of those that profile.
+    """
+    started = cycles()
+    why = moved(
+        parts,
+        part_width,
+        keys,
+        steps,
+        attrs,
+        compared,
+        access,
+        state_step,
+        state_next,
+        states,
+        given,
+        frontier,
+        width,
+        capacity,
+        longest,
+        levels,
+        control,
+        counts,
+        spent,
+        out,
+        eddy,
+        visit_of,
+        codes_of,
+        known,
+        draws,
+        notes,
+    )
+    eddy[E_TOTAL] += cycles() - started
+    return why
+
+
+@inlined
+def moved(
+    parts: Ints,
+    part_width: int,
+    keys: int,
+    steps: Ints,
+    attrs: Ints,
+    compared: Ints,
+    access: Ints,
+    state_step: Ints,
+    state_next: Ints,
+    states: Ints,
+    given: Ints,
+    frontier: Ints,
+    width: int,
+    capacity: int,
+    longest: int,
+    levels: int,
+    control: Ints,
+    counts: Ints,
+    spent: Ints,
+    out: Ints,
+    eddy: Ints,
+    visit_of: Ints,
+    codes_of: Ints,
+    known: Floats,
+    draws: Floats,
+    notes: Ints,
+) -> int:
+    """The program itself; without an Eddy, `eddy` is empty."""
     rows = len(states)
     room = len(out) // width
     spare = capacity >> 3
@@ -248,9 +558,31 @@ def travel(
         level = control[G_DEPTH]
         if level < 0:
             row = control[G_NEXT]
-            if row < rows:
+            at_once = capacity
+            if len(eddy) > 0:
+                # One at a time: what waits goes first, and what came of the tuple is learned.
+                at_once = 1
+                deeper = 1
+                while deeper < levels and control[G_LEVELS + deeper * L_WIDTH + L_COUNT] == 0:
+                    deeper += 1
+                if deeper < levels:
+                    at_once = 0
+                else:
+                    started = cycles()
+                    if eddy[E_ROW] >= 0:
+                        learn(counts, eddy, visit_of, codes_of, known, notes)
+                    while row < rows and states[row] < 0:
+                        row += 1
+                    control[G_NEXT] = row
+                    if eddy[E_STOP] != RAN or row >= rows:
+                        return DONE
+                    if not set_out(row, state_step, eddy, visit_of, codes_of, known, draws):
+                        eddy[E_STOP] = UNKNOWN_VISIT
+                        return DONE
+                    eddy[E_CYCLES] += cycles() - started
+            if row < rows and at_once > 0:
                 count = 0
-                while row < rows and count < capacity:
+                while row < rows and count < at_once:
                     if states[row] >= 0 and len(given) > 0:
                         at = count * width
                         for word in range(width):

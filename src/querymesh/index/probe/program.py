@@ -110,6 +110,17 @@ class Automaton(NamedTuple):
         return Counts(zeros, zeros.copy(), zeros.copy(), zeros.astype(np.float64))
 
 
+class EddyTables(NamedTuple):
+    """What an Eddy decides by and learns, tuple by tuple: as `travel_by_eddy` takes it."""
+
+    eddy: Ints
+    visit_of: Ints
+    codes_of: Ints
+    known: Floats
+    draws: Floats
+    notes: Ints
+
+
 @dataclass
 class Counts:
     """What a run did, by state: probing rows, matches, stored rows looked at, and seconds of
@@ -120,12 +131,19 @@ class Counts:
     looked: Ints
     seconds: Floats
 
-    def of(self, first: int, last: int) -> Counts:
-        """Those of the states from `first` to before `last`."""
-        part = slice(first, last)
+    def part(self, first: int, end: int) -> Counts:
+        """The counts of some states that follow each other."""
+        some = slice(first, end)
         return Counts(
-            self.evaluated[part], self.passed[part], self.looked[part], self.seconds[part]
+            self.evaluated[some], self.passed[some], self.looked[some], self.seconds[some]
         )
+
+    def add(self, other: Counts) -> None:
+        """Add what another run of the same states did."""
+        self.evaluated += other.evaluated
+        self.passed += other.passed
+        self.looked += other.looked
+        self.seconds += other.seconds
 
 
 @dataclass
@@ -218,11 +236,13 @@ class Program:
         most: int,
         waiting: Waiting | None = None,
         automaton: Automaton | None = None,
+        eddy: EddyTables | None = None,
     ) -> Iterator[Combinations]:
         """Take arrivals, or what is `waiting` of one relation, from the states they begin in to the
         end, and add to the counts; results come in pieces of at most `most`. `stems` are of all
         relations, and `states` of all that arrive, one relation after the other. They are states
-        of the program, unless an automaton is given."""
+        of the program, unless an automaton is given; with an `eddy` their steps are decided on
+        tuple by tuple, until it stops."""
         started = thread_time()
         state_step, state_next, levels = automaton or self.automaton
         if not len(states) or not self.steps:
@@ -245,12 +265,13 @@ class Program:
         try:
             while True:
                 out = memory.out[: room * self.width]
-                why = t.travel(
+                tables = (
                     run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
                     run.access, state_step, state_next, states, given,
                     memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
                 )  # fmt: skip
+                why = t.travel(*tables) if eddy is None else t.travel_by_eddy(*tables, *eddy)
                 if why == t.ABSENT_ACCESS:
                     run.make_access(int(control[t.G_ABSENT]))
                     continue

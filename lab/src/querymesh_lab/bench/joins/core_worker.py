@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from querymesh.fabric.profile.calibrate_join import overheads_for
 from querymesh.fabric.profile.join_profile import SampledJoin
-from querymesh.fabric.routers.routing import Routing
+from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.training import Training
@@ -52,7 +52,14 @@ CASES: dict[str, Design] = {
     "10-way skewed": TenStreams("10-way", rows=30_000, rate=1500.0, matches=1.5, rare=0.002),
 }
 
-POLICIES = ("single", "mesh", "eddy", "cbr", "single again")
+BY_TUPLE = {
+    "eddy by tuple": ("eddy", replace(PAPER, chunk=1)),
+    "lottery by tuple": ("eddy", replace(PAPER, chunk=1, choice="lottery")),
+    "cbr by tuple": ("cbr", replace(PAPER, chunk=1)),
+}
+"""The paper's Eddies, which decide on each tuple by all before it."""
+
+POLICIES = ("single", "mesh", "eddy", "cbr", *BY_TUPLE, "single again")
 SAMPLED = 0.6
 """Streams, which are two windows long, are learned from this share that they begin with."""
 
@@ -100,6 +107,8 @@ def run_cell(job: dict[str, Any], policies: Iterable[str]) -> dict[str, Any]:
         leaves = 1
         if policy in ("eddy", "cbr"):
             routers = by_eddies(policy, Routing())
+        elif policy in BY_TUPLE:
+            routers = by_eddies(*BY_TUPLE[policy])
         else:
             meshes = _meshes(case, quick, window, policy != "mesh")
             leaves = max(len(mesh.leaf_routes) for mesh in meshes.values())
@@ -110,6 +119,9 @@ def run_cell(job: dict[str, Any], policies: Iterable[str]) -> dict[str, Any]:
             "probes_a_tuple": round(run.probes_a_tuple, 3),
             "results": run.metrics.rows_out,
             "leaves": leaves,
+            "routing_ns_a_call": round(
+                1e9 * run.metrics.routing_seconds / max(run.metrics.routing_calls, 1), 1
+            ),
         }
     return found
 

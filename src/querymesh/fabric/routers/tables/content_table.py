@@ -2,25 +2,27 @@
 counts say about content.
 
 Plain tuples are of one class if all classifier attributes in use put them into the same partitions.
-Those that profile an operator go as others of their content do once they have been there; each is a
-class of its own in the end, so that what came of it is known.
+Those that profile an operator go as others of their content do once they have been there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from querymesh.arrays import Floats, Ints
-from querymesh.fabric.routers.tables.eddy_table import Chunk, Classes, CutBy
+from querymesh.arrays import Ints
+from querymesh.fabric.routers.tables.eddy_table import Classes, CutBy, Table
 from querymesh.fabric.routers.visit_context import VisitContext
 from querymesh.index.probe.program import Counts
 
 MOST_CLASSES = 1024
 """Up to so many, all classes are decided on that there can be: it is done before they come."""
+
+ENOUGH = 4
+"""Of so many tuples for each class there could be, those that have none will hardly come."""
 
 
 class VisitedContent(NamedTuple):
@@ -62,11 +64,23 @@ def classes_there_are(
     return Classes(leaves[first], {cut_by: codes(cut_by)[first] for cut_by in sizes}), numbers
 
 
+def likely_classes(sizes: Mapping[CutBy, int], leaves: int, numbers: Ints) -> tuple[Classes, Ints]:
+    """The classes that tuples with these numbers have, or all where there are few tuples; and by
+    number among all classes the one among these, -1 for the others."""
+    whole = all_classes(sizes, leaves)
+    count = len(whole.leaves)
+    there = np.arange(count)
+    if len(numbers) >= ENOUGH * count:
+        there = np.flatnonzero(np.bincount(numbers, minlength=count))
+    among = np.full(count, -1)
+    among[there] = np.arange(len(there))
+    return whole.some(there), among
+
+
 def content_visited(
-    chunk: Chunk, counts: Counts, index: int, cut_by: CutBy, size: int
+    table: Table, counts: Counts, index: int, cut_by: CutBy, size: int
 ) -> Iterator[VisitedContent]:
     """What an operator did, by context and partition."""
-    table = chunk.table
     states = np.flatnonzero((table.operator_of_state == index) & (counts.evaluated > 0))
     visits = table.visit_of_state[states]
     cells = visits * size + table.classes.codes[cut_by][table.class_of_state[states]]
@@ -81,16 +95,14 @@ def content_visited(
             yield VisitedContent(context, arrived[number], passed[number])
 
 
-def outcomes_of(chunk: Chunk, counts: Counts, index: int, leaf: int) -> tuple[Ints, Floats]:
-    """The tuples of a leaf that reached an operator, in their order, and how many came out for each
-    that went in."""
-    table, alone = chunk.table, len(chunk.alone)
+def visits_until(table: Table, targets: Sequence[int], first_leaf: int) -> Ints:
+    """By class, how many visits its tuples have made once they have been in the operator that their
+    leaf profiles; 0 for those that profile none."""
     levels, count = table.visit_of.shape
-    evaluated, passed, operators, leaves = (
-        each.reshape(levels, count)[:, count - alone :]
-        for each in (counts.evaluated, counts.passed, table.operator_of_state, table.leaf_of_state)
-    )
-    level, place = np.nonzero((operators == index) & (leaves == leaf) & (evaluated > 0))
-    order = np.argsort(place)
-    level, place = level[order], place[order]
-    return chunk.alone[place], passed[level, place] / evaluated[level, place]
+    operators = table.operator_of_state.reshape(levels, count)
+    visits = np.zeros(count, np.int64)
+    for leaf, index in enumerate(targets, first_leaf):
+        members = np.flatnonzero(table.classes.leaves == leaf)
+        there = operators[:, members] == index
+        visits[members] = np.where(there.any(axis=0), there.argmax(axis=0) + 1, 0)
+    return visits

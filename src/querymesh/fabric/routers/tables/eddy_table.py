@@ -26,6 +26,7 @@ import numpy as np
 from querymesh.arrays import Floats, Ints
 from querymesh.classify.partitions import Attributes
 from querymesh.fabric.core.token import RouteToken
+from querymesh.fabric.routers.tables.alone import Alone
 from querymesh.fabric.routers.visit_context import VisitContext
 
 Visit = tuple[VisitContext, int]
@@ -101,17 +102,13 @@ class Table:
         """A table of the classes with these numbers, repeats allowed."""
         return Table(self.classes.some(numbers), self.visits, self.visit_of[:, numbers])
 
-    def repeated(self, numbers: Ints) -> Table:
-        """A table with further classes, which go where those with these numbers go."""
-        return self.some(np.concatenate([np.arange(self.visit_of.shape[1]), numbers]))
-
 
 class Chunk(NamedTuple):
-    """The tuples of a chunk by class. The last classes have one tuple each: `alone` are these."""
+    """The tuples of a chunk by class, and those that profile an operator, if there are any."""
 
     table: Table
     of_tuple: Ints
-    alone: Ints
+    alone: Alone | None
 
 
 def table_of(
