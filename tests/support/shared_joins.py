@@ -8,6 +8,7 @@ import random
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from querymesh.fabric.core.router import MeshRouter
@@ -26,16 +27,14 @@ from window_cases import (
     Related,
     Spelled,
     WindowCase,
-    _over_several,
     as_multiset,
     conditions_of,
     filled,
+    over_several,
     window_cases,
 )
 from window_runs import (
     Run,
-    _rows_of_step,
-    _tidied,
     at_most,
     bound,
     cells,
@@ -43,6 +42,8 @@ from window_runs import (
     random_eddy,
     random_indices,
     random_mesh,
+    rows_of_step,
+    tidied,
 )
 
 
@@ -70,7 +71,7 @@ def other_case(rng: random.Random, case: WindowCase) -> WindowCase:
     else:
         conditions = [*conditions, filled(rng.choice(FILTERS), a=rng.choice(aliases))]
         if rng.random() < 0.5:
-            conditions.append(_over_several(rng, rng.choice(RESIDUALS), aliases))
+            conditions.append(over_several(rng, rng.choice(RESIDUALS), aliases))
     if rng.random() < 0.5:
         relations = [_resized(rng, each) for each in relations]
     if rng.random() < 0.3:
@@ -105,21 +106,6 @@ def shared(cases: list[WindowCase]) -> SharedJoin:
     return share_joins([bound(case) for case in cases])
 
 
-class SharedRunning:
-    """Queries in one pass, on so many shards."""
-
-    def __init__(self, join: SharedJoin, inputs, shards: int, seed: int) -> None:
-        self.join = join
-        self.inputs = inputs
-        statics = static_states(join, {r.alias: inputs[r.name] for r in join.statics})
-        choosing = random.Random(seed)
-        fabrics = [SharedJoinFabric(join, statics) for _ in range(shards)]
-        self.shards = [
-            JoinSteps(each, {}, random_indices(choosing, each), tunes=True) for each in fabrics
-        ]
-        self.choosing = choosing
-
-
 def cube_of_all(join: SharedJoin, shards: int):
     """The hypercube of all queries, of one cell where nothing is a dimension of all."""
     owners = {str(each.number): [*each.members] for each in join.classes}
@@ -133,7 +119,10 @@ def shared_results(cases: list[WindowCase], run: Run) -> list[Counter]:
     join, inputs = shared(cases), cases[0].inputs
     rng = random.Random(run.seed)
     cube = cube_of_all(join, 1 if join.counts_rows else run.shards)
-    running = SharedRunning(join, inputs, cube.shards, run.seed + 1)
+    statics = static_states(join, {r.alias: inputs[r.name] for r in join.statics})
+    choosing = random.Random(run.seed + 1)
+    fabrics = [SharedJoinFabric(join, statics) for _ in range(cube.shards)]
+    shards = [JoinSteps(f, {}, random_indices(choosing, f), tunes=True) for f in fabrics]
     placed = {s.alias: cells(join, cube, s.alias, inputs[s.name], run) for s in join.streams}
     times = {s.name: cases[0].times_us(s.name) for s in join.streams}
     newest: dict[str, int] = {}
@@ -143,8 +132,8 @@ def shared_results(cases: list[WindowCase], run: Run) -> list[Counter]:
         for step in range(run.steps):
             if routers is None or rng.random() < 0.5:
                 routers = random_routers(rng, join, run.pruned)
-            rows = {s.alias: _rows_of_step(run, s.name, step) for s in join.streams}
-            for shard, steps in enumerate(running.shards):
+            rows = {s.alias: rows_of_step(run, s.name, step) for s in join.streams}
+            for shard, steps in enumerate(shards):
                 batches, places = {}, {}
                 for s in join.streams:
                     here = [i for i in rows[s.alias] if shard in placed[s.alias][i]]
@@ -154,15 +143,15 @@ def shared_results(cases: list[WindowCase], run: Run) -> list[Counter]:
                     batches[s.alias] = one_batch(table)
                     order = [run.place_of[s.name][i] for i in here]
                     places[s.alias] = np.array(order, np.int64)
-                changed_indices(running.choosing, steps.indices)
+                changed_indices(choosing, steps.indices)
                 steps.routers = routers
                 for batch in steps.step(steps.arrivals(batches, places)):
                     _take(found, batch)
             for s in join.streams:
                 seen = [times[s.name][i] for i in rows[s.alias]]
                 newest[s.alias] = max([newest.get(s.alias, -(2**62)), *seen])
-            for steps in running.shards:
-                _tidied(steps, rng, min(newest.values()) - run.delay_us)
+            for steps in shards:
+                tidied(steps, rng, min(newest.values()) - run.delay_us)
     return found
 
 
@@ -192,6 +181,4 @@ def _take(found: list[Counter], batch) -> None:
 
 
 def _unpacked(rows):
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(rows.flatten(), schema=pa.schema(list(rows.type)))

@@ -427,16 +427,16 @@ def conditions_of(rng, aliases) -> tuple[list[Spelled], list[Spelled]]:
     for _ in range(rng.choice([0, 0, 1, 2])):
         found.append(filled(rng.choice(FILTERS), a=rng.choice(aliases)))
     for _ in range(rng.choice([0, 0, 1, 2])):
-        found.append(_over_several(rng, rng.choice(RESIDUALS), aliases))
+        found.append(over_several(rng, rng.choice(RESIDUALS), aliases))
     outputs = []
     if not _rarely(rng, 4):
         outputs += [both(f"{alias}.id") for alias in aliases]
     for template in rng.choices(OUTPUTS, k=rng.randint(not outputs, 3)):
-        outputs.append(_over_several(rng, template, aliases))
+        outputs.append(over_several(rng, template, aliases))
     return rng.sample(found, len(found)), outputs
 
 
-def _over_several(rng, template: Spelled, aliases) -> Spelled:
+def over_several(rng, template: Spelled, aliases) -> Spelled:
     some = rng.sample(aliases, len(aliases))
     return filled(template, a=some[0], b=some[1], c=some[2 % len(some)])
 

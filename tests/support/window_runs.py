@@ -150,7 +150,7 @@ def results(case: WindowCase, run: Run) -> Counter:
                     routers = {a: random_eddy(policies, join, a, run.pruned) for a in join.views}
                 elif drawn < 0.6:
                     routers = {a: MeshRouter(random_plan(policies, join, a)) for a in join.views}
-            rows = {r.alias: _rows_of_step(run, r.name, step) for r in case.streams}
+            rows = {r.alias: rows_of_step(run, r.name, step) for r in case.streams}
             for shard, steps in enumerate(shards):
                 here = {a: [i for i in ids if shard in placed[a][i]] for a, ids in rows.items()}
                 batches = {a: _batch(join, case, a, ids, run.pruned) for a, ids in here.items()}
@@ -172,7 +172,7 @@ def results(case: WindowCase, run: Run) -> Counter:
                 seen = [times[i] for i in rows[r.alias]]
                 newest[r.alias] = max([newest.get(r.alias, -(2**62)), *seen])
             for steps in shards:
-                _tidied(steps, rng, min(newest.values()) - run.delay_us)
+                tidied(steps, rng, min(newest.values()) - run.delay_us)
     return found
 
 
@@ -211,7 +211,7 @@ def changed_indices(rng: random.Random, indices: Indices) -> None:
             indices.plans[alias] = HashPlan(None, layout)
 
 
-def _tidied(steps: JoinSteps, rng: random.Random, horizon_us: int) -> None:
+def tidied(steps: JoinSteps, rng: random.Random, horizon_us: int) -> None:
     """Forget and merge what may be, as a task does; or some of it; or nothing."""
     fabric, counted = steps.fabric, steps.counted
     if rng.random() < 0.3:
@@ -225,7 +225,7 @@ def _tidied(steps: JoinSteps, rng: random.Random, horizon_us: int) -> None:
             steps.compact(alias, rng.choice([None, oldest]))
 
 
-def _rows_of_step(run: Run, name: str, step: int) -> list[int]:
+def rows_of_step(run: Run, name: str, step: int) -> list[int]:
     """The ids that arrive in a step, as they arrive."""
     ids = [i for i, s in enumerate(run.step_of[name]) if s == step]
     return sorted(ids, key=run.place_of[name].__getitem__)

@@ -43,7 +43,7 @@ def batch(*rows) -> pa.RecordBatch:
     seconds, keys, marks, values = zip(*rows, strict=True) if rows else ((), (), (), ())
     return pa.record_batch(
         {
-            "ts": pa.array([s * SECOND_US for s in seconds], pa.timestamp("us", "UTC")),
+            "ts": pa.array([round(s * SECOND_US) for s in seconds], pa.timestamp("us", "UTC")),
             "k": pa.array(keys, pa.int64()),
             "m": pa.array(marks, pa.string()),
             "v": pa.array(values, pa.int64()),
@@ -124,15 +124,16 @@ def test_null_in_a_key_of_one_query_leaves_the_tuple_to_the_others():
     assert [view.unjoinable for view in running.fabric.views.values()] == [1, 1, 0, 0]
 
 
-def test_each_query_sees_as_far_back_as_its_own_window():
+def test_each_query_sees_as_far_back_as_its_own_window_to_the_microsecond():
     text = f"SELECT a.v AS p, b.v AS q {A_B} a.k = b.k"
     running = Running(text, text.replace("A a [RANGE 5", "A a [RANGE 2"))
     found = running.step(
-        a=batch((1, 1, "", 1), (4, 1, "", 2), (6, 1, "", 3)), b=batch((6, 1, "", 4), (1, 1, "", 5))
+        a=batch((1, 1, "", 1), (3.999999, 1, "", 2), (4, 1, "", 3), (6, 1, "", 4)),
+        b=batch((6, 1, "", 5), (1, 1, "", 6)),
     )
     assert found == [
-        [(1, 4), (1, 5), (2, 4), (2, 5), (3, 4), (3, 5)],
-        [(1, 5), (2, 4), (2, 5), (3, 4), (3, 5)],
+        [(1, 5), (1, 6), (2, 5), (2, 6), (3, 5), (3, 6), (4, 5), (4, 6)],
+        [(1, 6), (2, 6), (3, 5), (3, 6), (4, 5), (4, 6)],
     ]
 
 

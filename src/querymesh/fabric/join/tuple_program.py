@@ -22,7 +22,7 @@ from querymesh.fabric.join.probe import JoinedKeys
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.fabric.routers.tables.by_tuple import Visits, came_of
 from querymesh.index.kernels import travel as t
-from querymesh.index.probe.program import Automaton, Counts
+from querymesh.index.probe.program import Automaton, Counts, Step
 from querymesh.index.store.columns import NO_INTS
 from querymesh.query.model import BoundQuery, Probe
 
@@ -39,6 +39,7 @@ class TupleProgram:
         self._relations = {op.index: op.relation for op in bound.operators if isinstance(op, Probe)}
         self._visits = Visits(router.operators)
         self._program = keys.program_of_steps(())
+        self._steps: dict[Step, int] = {}
         self._step_of_visit: Ints = NO_INTS
 
     def results(self, window: JoinWindow, most: int, metrics: Metrics) -> Iterator[JoinRuster]:
@@ -102,17 +103,14 @@ class TupleProgram:
         for place in range(count):
             if places >> place & 1 and self.router.may_follow(self._visits, places, place):
                 self._visits.meet(places * count + place)
-        behind = (
-            (index, [r for k, r in self._relations.items() if not context >> k & 1])
-            for context, index in self._visits.known
-        )
-        steps = [
-            self.keys.step(self._relations[index], frozenset((self.keys.source, *joined)))
-            for index, joined in behind
-        ]
-        numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
-        self._step_of_visit = np.array([numbers[step] for step in steps], np.int64)
-        self._program = self.keys.program_of_steps(tuple(numbers))
+        made = []
+        for context, index in self._visits.known[len(self._step_of_visit) :]:
+            behind = (r for k, r in self._relations.items() if not context >> k & 1)
+            step = self.keys.step(self._relations[index], frozenset((self.keys.source, *behind)))
+            made.append(self._steps.setdefault(step, len(self._steps)))
+        self._step_of_visit = np.append(self._step_of_visit, np.array(made, np.int64))
+        if len(self._steps) > len(self._program.steps):
+            self._program = self.keys.program_of_steps(tuple(self._steps))
 
     def _count(self, leaf: int, counts: Counts, metrics: Metrics) -> None:
         """Add what the tuples of a leaf did, and the routing calls."""
