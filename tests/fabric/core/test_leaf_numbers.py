@@ -112,3 +112,14 @@ def test_of_so_many_tuples_in_a_row_all_follow_the_first(values, every, seed):
         assert router.leaves(window).tolist() == expected
         by_ruster = {row: r.leaf for r in router.rusters(window) for row in r.rows.tolist()}
         assert [by_ruster[row] for row in range(len(values))] == expected
+
+
+def test_values_that_all_tests_treat_alike_are_one_bin():
+    six = tuple("abcdef")
+    below = Split(Member("y", tuple(range(9))), Leaf(0), Leaf(1))
+    tree = Split(Member("x", six), below, Split(Member("x", (*six, "g")), below, Leaf(2)))
+    bins = LeafNumbers(tree)._bins
+    assert {name: each.groups for name, each in bins.items()} == {
+        "x": (six, ("g",)),
+        "y": (tuple(range(9)),),
+    }

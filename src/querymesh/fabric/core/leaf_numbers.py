@@ -1,8 +1,8 @@
 """The classifier as a table: the leaf of each tuple, without walking the tree for every one.
 
 All tests on a column cut its values into bins: between two thresholds nothing changes, nor does it
-among values that no test names. So the bins of a tuple's columns tell its leaf, and a table has the
-leaf for each combination of bins::
+among values that the same tests name. So the bins of a tuple's columns tell its leaf, and a table
+has the leaf for each combination of bins::
 
     kind in {3}?                   bins of kind    3 | others | NULL
       yes  leaf 0                  bins of price   <= 10.5 | above | NULL
@@ -15,7 +15,7 @@ A tree with more combinations than `MOST_COMBINATIONS` is walked (`classify.tree
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querymesh.arrays import Ints
+from querymesh.arrays import Bools, Ints
 from querymesh.classify.attributes import as_floats, null_mask
 from querymesh.classify.classifier import ColumnOf, classes_of
 from querymesh.classify.tree import (
@@ -36,35 +36,34 @@ from querymesh.classify.tree import (
     Threshold,
     Tree,
     classifiers_of,
-    leaves,
     leaves_of,
     tests_of,
 )
 
-MOST_COMBINATIONS = 1 << 14
+MOST_COMBINATIONS = 1 << 18
 DENSE_RANGE = 1 << 12
 """Whole numbers within so narrow a range are looked up by their distance from the least."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """The values of one column as far as its tests tell them apart: bins between thresholds, or a
-    bin for each value that a test names and one for all others; the last bin is NULL."""
+    """The values of one column as far as its tests tell them apart: bins between thresholds, or
+    groups of values that the same tests name and one bin for all others; the last bin is NULL."""
 
     limits: tuple[float, ...]
-    values: tuple[Any, ...]
+    groups: tuple[tuple[Any, ...], ...]
 
     @property
     def count(self) -> int:
         """How many bins there are."""
-        return (len(self.limits) if self.limits else len(self.values)) + 2
+        return (len(self.limits) if self.limits else len(self.groups)) + 2
 
     def of(self, column: pa.Array) -> Ints:
         """The bin of each row."""
         if self.limits:
             # NaN, the greatest number, is above every threshold.
             bins = np.searchsorted(self.limits, as_floats(column), "left").astype(np.int64)
-        elif self.values:
+        elif self.groups:
             bins = self._among(column)
         else:
             bins = np.zeros(len(column), np.int64)
@@ -72,36 +71,45 @@ class Bins:
             bins[null_mask(column)] = self.count - 1
         return bins
 
+    @cached_property
+    def _group_of(self) -> dict[Any, int]:
+        """The group of each value that a test names."""
+        return {value: n for n, group in enumerate(self.groups) for value in group}
+
     def _among(self, column: pa.Array) -> Ints:
         if self._dense is not None and pa.types.is_integer(column.type) and not column.null_count:
             least, table = self._dense
             # What lies outside wraps around or is large: either way it is beyond the table.
             places = np.asarray(column).astype(np.int64).view(np.uint64) - np.uint64(least)
             return np.asarray(table[np.minimum(places, np.uint64(len(table) - 1)).view(np.int64)])
-        found = pc.index_in(column, value_set=pa.array(self.values, column.type))
-        return np.asarray(pc.fill_null(found, len(self.values)), dtype=np.int64)
+        found = pc.index_in(column, value_set=pa.array([*self._group_of], column.type))
+        numbers = np.array([*self._group_of.values(), len(self.groups)])
+        return numbers[np.asarray(pc.fill_null(found, len(numbers) - 1), dtype=np.int64)]
 
     @cached_property
     def _dense(self) -> tuple[int, Ints] | None:
         """The least value and, from there on, the bin of each whole number; None if values are far
         apart or no numbers. (Differences are taken modulo 2^64, as are those of the rows.)"""
-        if not all(type(value) is int for value in self.values):
+        values = self._group_of
+        if not all(type(value) is int for value in values):
             return None
-        least, greatest = min(self.values), max(self.values)
+        least, greatest = min(values), max(values)
         if greatest - least >= DENSE_RANGE:
             return None
-        table = np.full(greatest - least + 2, len(self.values))
-        table[np.array([value - least for value in self.values])] = np.arange(len(self.values))
+        table = np.full(greatest - least + 2, len(self.groups))
+        table[np.array([value - least for value in values])] = [*values.values()]
         return int(least) % 2**64, table
 
-    def answer(self, test: Test, bin_: int) -> bool:
-        """What a test says of all values of a bin."""
-        null = bin_ == self.count - 1
+    def answers(self, test: Test) -> Bools:
+        """What a test says of all values of each bin."""
         if isinstance(test, Threshold):
-            return test.null if null else bin_ <= self.limits.index(test.value)
+            above = np.arange(self.count) > self.limits.index(test.value)
+            above[-1] = not test.null
+            return ~above
         if isinstance(test, Member):
-            return not null and bin_ < len(self.values) and self.values[bin_] in test.values
-        return null
+            named = [group[0] in test.values for group in self.groups]
+            return np.array([*named, False, False])
+        return np.arange(self.count) == self.count - 1
 
 
 @dataclass(frozen=True)
@@ -127,23 +135,21 @@ class LeafNumbers:
     def _table(self) -> Ints:
         """The leaf of each combination of bins, those of the last column side by side."""
         bins = self._bins or {}
-        shape = [each.count for each in bins.values()]
-        table = np.empty(shape, np.int64)
-        for combination in np.ndindex(*shape):
-            table[combination] = self._leaf(dict(zip(bins, combination, strict=True)))
+        table = np.empty([each.count for each in bins.values()], np.int64)
+        self._fill(table, self.tree, {n: np.arange(b.count) for n, b in bins.items()}, 0)
         return table.ravel()
 
-    def _leaf(self, bin_of: dict[str, int]) -> int:
-        node, number = self.tree, 0
-        while isinstance(node, Split):
-            name = node.test.attribute
-            assert self._bins is not None
-            if self._bins[name].answer(node.test, bin_of[name]):
-                node = node.yes
-            else:
-                number += _leaf_count(node.yes)
-                node = node.no
-        return number
+    def _fill(self, table: Ints, node: Tree, reaching: Mapping[str, Ints], number: int) -> int:
+        """Number the leaves below a node, which rows with these bins reach; the next number."""
+        if not isinstance(node, Split):
+            table[np.ix_(*reaching.values())] = number
+            return number + 1
+        assert self._bins is not None
+        name = node.test.attribute
+        bins = reaching[name]
+        yes = self._bins[name].answers(node.test)[bins]
+        number = self._fill(table, node.yes, {**reaching, name: bins[yes]}, number)
+        return self._fill(table, node.no, {**reaching, name: bins[~yes]}, number)
 
     def of(self, column: ColumnOf, rows: int) -> Ints:
         """The leaf of each row."""
@@ -166,9 +172,10 @@ class LeafNumbers:
 def _bins_of(tests: Sequence[Test]) -> Bins | None:
     """The bins of a column; None where some tests ask for a threshold and some for values."""
     limits = sorted({test.value for test in tests if isinstance(test, Threshold)})
-    values = {value: None for test in tests if isinstance(test, Member) for value in test.values}
-    return None if limits and values else Bins(tuple(limits), tuple(values))
-
-
-def _leaf_count(tree: Tree) -> int:
-    return sum(1 for _ in leaves(tree))
+    members = [test for test in tests if isinstance(test, Member)]
+    if limits and members:
+        return None
+    groups: dict[tuple[bool, ...], list[Any]] = {}
+    for value in dict.fromkeys(value for test in members for value in test.values):
+        groups.setdefault(tuple(value in test.values for test in members), []).append(value)
+    return Bins(tuple(limits), tuple(map(tuple, groups.values())))
