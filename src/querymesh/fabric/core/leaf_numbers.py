@@ -103,13 +103,13 @@ class Bins:
     def answers(self, test: Test) -> Bools:
         """What a test says of all values of each bin."""
         if isinstance(test, Threshold):
-            above = np.arange(self.count) > self.limits.index(test.value)
-            above[-1] = not test.null
-            return ~above
+            below = np.arange(self.count) <= self.limits.index(test.value)
+            below[-1] = test.null
+            return np.asarray(below, bool)
         if isinstance(test, Member):
             named = [group[0] in test.values for group in self.groups]
             return np.array([*named, False, False])
-        return np.arange(self.count) == self.count - 1
+        return np.asarray(np.arange(self.count) == self.count - 1, bool)
 
 
 @dataclass(frozen=True)

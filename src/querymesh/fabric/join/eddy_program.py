@@ -19,6 +19,7 @@ from querymesh.fabric.core.metrics import Metrics
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow
 from querymesh.fabric.join.probe import JoinedKeys
+from querymesh.fabric.join.route_plan import SettingOut
 from querymesh.fabric.join.tuple_program import TupleProgram
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.fabric.routers.tables.alone import counted_together
@@ -75,19 +76,22 @@ class EddyProgram:
                     found.matches, found.newest, found.until,
                 )  # fmt: skip
 
+    def whole(self, window: JoinWindow, leaves: Ints | None, metrics: Metrics) -> SettingOut | None:
+        """The tuples of a window as one chunk, decided on; None if they are more, or are decided on
+        one by one."""
+        if leaves is None and self._by_tuple is not None:
+            return None
+        rows = self.router.chunk_rows
+        if window.rows - rows >= rows / 4:
+            return None
+        return self._decided(window, leaves, metrics)
+
     def _chunk(
         self, window: JoinWindow, given: Ints | None, most: int, metrics: Metrics
     ) -> Iterator[JoinRuster]:
-        keys, router = self.keys, self.router
-        started, learned_s = thread_time(), router.learning_seconds
-        leaves = self._begun(window.rows, metrics) if given is None else given
-        chunk = router.chunk(window, leaves, own_done=given is not None)
-        program, automaton = self._followed(chunk.table)
-        states, stands_for = chunk.of_tuple, NO_INTS
-        if chunk.alone is not None:
-            automaton, states, stands_for = chunk.alone.set_apart(automaton, states)
+        keys = self.keys
+        program, automaton, states, done = self._decided(window, given, metrics)
         counts = automaton.no_counts()
-        routing_s = thread_time() - started
         source = frozenset({keys.source})
         probed = tuple(self._relations.values())
         for found in program.run(
@@ -97,18 +101,36 @@ class EddyProgram:
             checked = keys.verified(whole, source, probed)
             if len(checked):
                 yield checked
-        started = thread_time()
+        done(counts)
+
+    def _decided(self, window: JoinWindow, given: Ints | None, metrics: Metrics) -> SettingOut:
+        """Decide on the way of a chunk; what comes of it is learned when it is counted."""
+        router = self.router
+        started, learned_s = thread_time(), router.learning_seconds
+        leaves = self._begun(window.rows, metrics) if given is None else given
+        chunk = router.chunk(window, leaves, own_done=given is not None)
+        program, automaton = self._followed(chunk.table)
+        states, stands_for = chunk.of_tuple, NO_INTS
         if chunk.alone is not None:
-            alone = len(automaton.state_step) - len(stands_for)
-            router.take_sample(window, chunk, *chunk.alone.outcomes(counts, alone))
-            counts = counted_together(counts, stands_for, alone)
-        self._count(counts, metrics)
-        router.count(chunk, counts)
-        counting_s = thread_time() - started
-        learned_s = router.learning_seconds - learned_s
-        metrics.routing_seconds += routing_s - learned_s
-        metrics.learning_seconds += counting_s + learned_s
-        router.resize_chunks(routing_s + counting_s, float(counts.seconds.sum()))
+            automaton, states, stands_for = chunk.alone.set_apart(automaton, states)
+        cells = self._cells
+        routing_s = thread_time() - started
+
+        def done(counts: Counts) -> None:
+            started = thread_time()
+            if chunk.alone is not None:
+                alone = len(automaton.state_step) - len(stands_for)
+                router.take_sample(window, chunk, *chunk.alone.outcomes(counts, alone))
+                counts = counted_together(counts, stands_for, alone)
+            self._count(cells, counts, metrics)
+            router.count(chunk, counts)
+            counting_s = thread_time() - started
+            learning_s = router.learning_seconds - learned_s
+            metrics.routing_seconds += routing_s - learning_s
+            metrics.learning_seconds += counting_s + learning_s
+            router.resize_chunks(routing_s + counting_s, float(counts.seconds.sum()))
+
+        return SettingOut(program, automaton, states, done)
 
     def _begun(self, rows: int, metrics: Metrics) -> Ints:
         """The leaves of a chunk, counted."""
@@ -148,11 +170,12 @@ class EddyProgram:
             self._steps[visit] = self.keys.step(self._relations[index], joined)
         return self._steps[visit]
 
-    def _count(self, counts: Counts, metrics: Metrics) -> None:
-        """Add what was done to the visits of each leaf and operator, and the routing calls."""
+    def _count(self, cells: Ints, counts: Counts, metrics: Metrics) -> None:
+        """Add what was done to the visits of each leaf and operator, which `cells` has by state,
+        and the routing calls."""
         router, operators = self.router, self._operators
         evaluated, passed, looked, seconds = (
-            np.bincount(self._cells, each).tolist()
+            np.bincount(cells, each).tolist()
             for each in (counts.evaluated, counts.passed, counts.looked, counts.seconds)
         )
         for cell, rows in enumerate(evaluated):

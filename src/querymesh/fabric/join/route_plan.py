@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from querymesh.arrays import Ints
 from querymesh.fabric.core.token import Stack
-from querymesh.index.probe.program import Program
+from querymesh.index.probe.program import Automaton, Counts, Program
 from querymesh.query.model import Probe
 
 
@@ -35,7 +37,12 @@ class RoutePlan:
     indices: list[int]
     apart: bool
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing but probes stands on any of the routes."""
-        return not any(stretch.rest for stretch in self.stretches)
+
+class SettingOut(NamedTuple):
+    """Tuples of a window that are about to probe: their program, its automaton, the state in which
+    each begins, and who is told, when all are through, what was counted of each state."""
+
+    program: Program
+    automaton: Automaton
+    states: Ints
+    done: Callable[[Counts], None]

@@ -14,7 +14,8 @@ what a step costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from time import perf_counter
 
 import numpy as np
@@ -26,9 +27,9 @@ from querymesh.fabric.core.output import Gathering
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, kept
-from querymesh.fabric.join.route_plan import RoutePlan
+from querymesh.fabric.join.route_plan import SettingOut
 from querymesh.fabric.join.view import Admitted, ViewFabric
-from querymesh.index.probe.program import Combinations, Counts, Program
+from querymesh.index.probe.program import Automaton, Combinations, Counts, Program
 from querymesh.index.store.partition import Partition
 from querymesh.query.expr import user_calls_of
 from querymesh.query.join import JoinQuery
@@ -36,7 +37,7 @@ from querymesh.query.join import JoinQuery
 
 @dataclass(frozen=True)
 class Arrived:
-    """Stored tuples of a stream, each with its leaf, and the routes of the leaves.
+    """Stored tuples of a stream that set out.
 
     `base` is the row id of the partition they are stored in; where its rows lie in another order,
     `stored_at` has the number that each arrival has there.
@@ -44,20 +45,9 @@ class Arrived:
 
     view: ViewFabric
     window: JoinWindow
-    leaves: Ints
-    plan: RoutePlan
-    version: int
+    setting_out: SettingOut
     base: int
     stored_at: Ints | None
-
-
-@dataclass(frozen=True)
-class _JointPlan:
-    """The routes of several views as one program, and the first state of each view (and the end of
-    the last)."""
-
-    program: Program
-    begins: list[int]
 
 
 class Together:
@@ -67,17 +57,17 @@ class Together:
         # Where a function in SELECT drops a row on which it raises, that is counted by stream.
         self._counts_output = any(user_calls_of(output.expr) for output in join.outputs)
         self._relations = tuple(join.schemas)
-        self._plans: dict[tuple[int, ...], tuple[list[RoutePlan], _JointPlan]] = {}
+        self._programs: dict[tuple[int, ...], tuple[list[Program], Program]] = {}
 
     def arrived(
         self, view: ViewFabric, admitted: list[Admitted], partition: Partition, router: Router
     ) -> Arrived | None:
-        """What a view admitted and stored last, if it can go together with others': every route is
-        known, and only probes stand on it."""
-        if self._counts_output or len(admitted) != 1 or (leaves := admitted[0].leaves) is None:
+        """What a view admitted and stored last, if it can go together with others': the way of
+        every tuple is known, and only probes stand on it."""
+        if self._counts_output or len(admitted) != 1:
             return None
-        plan = view.route_plan(router)
-        if plan is None or not plan.is_whole:
+        setting_out = view.setting_out(admitted[0], router)
+        if setting_out is None:
             return None
         window = admitted[0].window
         stored_at = None
@@ -86,26 +76,27 @@ class Together:
             stored_at = np.empty(window.rows, np.int64)
             stored_at[np.argsort(window.serials)] = np.argsort(partition.serials)
         base = view.stems[view.alias].rows - len(partition)
-        return Arrived(view, window, leaves, plan, router.version, base, stored_at)
+        return Arrived(view, window, setting_out, base, stored_at)
 
     def results(self, parts: Sequence[Arrived]) -> Iterator[pa.RecordBatch]:
         """The results whose last tuple is among those that arrived, counted by view."""
         started = perf_counter()
-        joint = self._joint(parts)
-        counts = joint.program.no_counts()
-        view_of_state = np.repeat(np.arange(len(parts)), np.diff(joint.begins))
+        program = self._program(parts)
+        automaton, begins = _joint([part.setting_out for part in parts])
+        counts = automaton.no_counts()
+        view_of_state = np.repeat(np.arange(len(parts)), np.diff(begins))
         keys = parts[0].view.keys
         arriving = [part.view.keys.arriving(part.window, part.base) for part in parts]
-        states = np.concatenate(
-            [
-                part.plan.begins[part.leaves] + begin
-                for part, begin in zip(parts, joint.begins, strict=False)
-            ]
-        )
+        states = np.concatenate([
+            _moved(part.setting_out.states, begin)
+            for part, begin in zip(parts, begins, strict=False)
+        ])  # fmt: skip
         gathering = Gathering(parts[0].view.bound, parts[0].window, in_order=False)
         rows_out = np.zeros(len(parts), np.int64)
         elapsed_s = output_s = 0.0
-        for found in joint.program.run(keys.probed, arriving, states, counts, MOST_ROWS):
+        for found in program.run(
+            keys.probed, arriving, states, counts, MOST_ROWS, automaton=automaton
+        ):
             of_view = view_of_state[found.states]
             ruster = self._ruster(parts, found, of_view)
             agreeing = keys.agreeing(ruster, frozenset(), self._relations)
@@ -127,24 +118,22 @@ class Together:
                 yield batch
                 started = perf_counter()
         elapsed_s += perf_counter() - started
-        _count(parts, joint, counts, rows_out, (elapsed_s, output_s))
+        _count(parts, begins, counts, rows_out, (elapsed_s, output_s))
 
-    def _joint(self, parts: Sequence[Arrived]) -> _JointPlan:
-        """The program of all routes of all parts, made once for the same plans."""
-        key = tuple(id(part.plan) for part in parts)
-        if key not in self._plans:
-            chains = []
-            begins = [0]
-            for part in parts:
-                own = frozenset({part.view.alias})
-                chains += [part.view.keys.chain(s.probes, own) for s in part.plan.stretches]
-                begins.append(begins[-1] + len(part.plan.indices))
-            program = parts[0].view.keys.program_of_chains(chains)
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            # The plans are kept as well, so that their ids are of no others.
-            self._plans[key] = [part.plan for part in parts], _JointPlan(program, begins)
-        return self._plans[key][1]
+    def _program(self, parts: Sequence[Arrived]) -> Program:
+        """The steps of all parts as one program, made once for the same programs."""
+        programs = [part.setting_out.program for part in parts]
+        key = tuple(map(id, programs))
+        if key not in self._programs:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            steps = tuple(step for program in programs for step in program.steps)
+            # The programs are kept as well, so that their ids are of no others.
+            self._programs[key] = (
+                programs,
+                replace(programs[0], steps=steps, state_step=(), state_next=(), levels=0, _free=[]),
+            )
+        return self._programs[key][1]
 
     def _ruster(self, parts: Sequence[Arrived], found: Combinations, of_view: Ints) -> JoinRuster:
         """What came out, as row ids of all states."""
@@ -158,8 +147,25 @@ class Together:
         return JoinRuster(parts[0].window, found.rows, token, 0, matches, found.newest, found.until)
 
 
-_MOST_PLANS = 64
-"""Sets of plans whose joint program is kept: which streams have arrivals differs between steps."""
+_MOST_PROGRAMS = 64
+"""Joint programs that are kept: which streams have arrivals differs between steps."""
+
+
+def _joint(setting_out: Sequence[SettingOut]) -> tuple[Automaton, list[int]]:
+    """The automata of all as one, side by side, and the first state of each, and the end of the
+    last."""
+    steps = [0, *accumulate(len(each.program.steps) for each in setting_out)]
+    begins = [0, *accumulate(len(each.automaton.state_step) for each in setting_out)]
+    automata = [each.automaton for each in setting_out]
+    state_step = [a.state_step + first for a, first in zip(automata, steps, strict=False)]
+    state_next = [_moved(a.state_next, first) for a, first in zip(automata, begins, strict=False)]
+    levels = max(each.levels for each in automata)
+    return Automaton(np.concatenate(state_step), np.concatenate(state_next), levels), begins
+
+
+def _moved(states: Ints, by: int) -> Ints:
+    """States under the numbers that they have behind others; none, which is -1, stays none."""
+    return np.where(states < 0, -1, states + by)
 
 
 def _timed_output(gathering: Gathering, view: ViewFabric) -> Iterator[tuple[pa.RecordBatch, float]]:
@@ -173,22 +179,21 @@ def _timed_output(gathering: Gathering, view: ViewFabric) -> Iterator[tuple[pa.R
 
 def _count(
     parts: Sequence[Arrived],
-    joint: _JointPlan,
+    begins: Sequence[int],
     counts: Counts,
     rows_out: Ints,
     took: tuple[float, float],
 ) -> None:
-    """Add what was done to the metrics of each view. `took` are all seconds, and those of output:
-    views share them by what their probes took, and by their results."""
-    begins = joint.begins
+    """Add what was done to the metrics of each view, whose states begin there. `took` are all
+    seconds, and those of output: views share them by what their probes took, and by their
+    results."""
     probing: Floats = np.add.reduceat(counts.seconds, begins[:-1])
     elapsed_s, output_s = took
     shares = _shares(probing)
     by_rows = _shares(rows_out.astype(np.float64))
     for number, part in enumerate(parts):
         metrics = part.view.metrics
-        first, last = begins[number], begins[number + 1]
-        part.view.count(counts.part(first, last), part.version, part.plan)
+        part.setting_out.done(counts.part(begins[number], begins[number + 1]))
         metrics.rows_out += int(rows_out[number])
         mine_s = output_s * by_rows[number]
         metrics.output_seconds += mine_s

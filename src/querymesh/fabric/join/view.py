@@ -21,7 +21,7 @@ from querymesh.fabric.join.arrivals import Arrivals
 from querymesh.fabric.join.eddy_program import EddyProgram
 from querymesh.fabric.join.join_ruster import JoinRuster, JoinWindow, arrived, kept
 from querymesh.fabric.join.probe import JoinedKeys, MeetingModule, ProbeModule, Stems
-from querymesh.fabric.join.route_plan import RoutePlan, Stretch
+from querymesh.fabric.join.route_plan import RoutePlan, SettingOut, Stretch
 from querymesh.fabric.join.state import keyed, partition_of, stored_columns
 from querymesh.fabric.routers.eddy import PLAIN, EddyRouter
 from querymesh.index.probe.program import Counts
@@ -185,9 +185,8 @@ class ViewFabric(Fabric):
         """Tuples at the end of their routes: all at once where their routes are known, chunk by
         chunk where an Eddy decides and only probes are ahead, else ruster by ruster."""
         if (eddy := self._eddy(router)) is not None:
-            if self._program is None or self._program.router is not eddy:
-                self._program = EddyProgram(self.bound, self.keys, eddy)
-            yield from self._program.results(part.window, part.leaves, MOST_ROWS, self.metrics)
+            program = self._eddy_program(eddy)
+            yield from program.results(part.window, part.leaves, MOST_ROWS, self.metrics)
             return
         if part.leaves is None:
             yield from self._move(part.rusters, router)
@@ -197,6 +196,26 @@ class ViewFabric(Fabric):
                 yield from self._follow([ruster], router)
             else:
                 yield ruster
+
+    def setting_out(self, part: Admitted, router: Router) -> SettingOut | None:
+        """Tuples of which only probes are ahead, all in one go; None where that is not so."""
+        if (eddy := self._eddy(router)) is not None:
+            return self._eddy_program(eddy).whole(part.window, part.leaves, self.metrics)
+        plan = self._route_plan(router)
+        if part.leaves is None or plan is None or any(each.rest for each in plan.stretches):
+            return None
+        version = router.version
+        return SettingOut(
+            plan.program,
+            plan.program.automaton,
+            plan.begins[part.leaves],
+            lambda counts: self._count_plan(counts, version, plan),
+        )
+
+    def _eddy_program(self, eddy: EddyRouter) -> EddyProgram:
+        if self._program is None or self._program.router is not eddy:
+            self._program = EddyProgram(self.bound, self.keys, eddy)
+        return self._program
 
     @property
     def output_calls(self) -> UserCalls:
@@ -227,9 +246,9 @@ class ViewFabric(Fabric):
                 checked = self.keys.verified(whole, start, stretch.relations)
                 if len(checked):
                     yield checked
-        self.count(counts, router.version, plan)
+        self._count_plan(counts, router.version, plan)
 
-    def route_plan(self, router: Router) -> RoutePlan | None:
+    def _route_plan(self, router: Router) -> RoutePlan | None:
         """How tuples begin on the routes of a router's leaves; None where it decides on the way."""
         tokens = router.tokens
         if self._planned[0] is not tokens:
@@ -286,7 +305,7 @@ class ViewFabric(Fabric):
         indices = [probe.index for probe in stretch.probes]
         self._count(counts, version, [ruster.leaf] * len(indices), indices)
 
-    def count(self, counts: Counts, version: int, plan: RoutePlan) -> None:
+    def _count_plan(self, counts: Counts, version: int, plan: RoutePlan) -> None:
         """Add what a program did to the visits of the leaf and operator of each state of a plan."""
         self._count(counts, version, plan.leaf_of.tolist(), plan.indices)
 
