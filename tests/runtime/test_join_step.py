@@ -5,8 +5,10 @@ import pyarrow as pa
 
 import querymesh as qm
 from querymesh.fabric.core.router import MeshRouter
+from querymesh.fabric.join.index_order import LEAST_ROWS
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric
+from querymesh.index.store.index_plan import HashPlan
 from querymesh.index.tune.indexing import Indexing
 from querymesh.index.tune.tuner import Tuner
 from querymesh.mesh.mesh import written_order
@@ -70,6 +72,18 @@ def test_the_caller_is_told_between_storing_and_probing() -> None:
     found = results(steps, on_stored, b=batch((1, 7, 10), (2, 7, 11)))
     assert found == [(1, 10), (1, 11)]
     assert told == [({"b"}, 2, {"a": 1, "b": 2}, 0)], "both are stored and none has probed"
+
+
+def test_the_caller_is_told_of_arrivals_in_their_order_whatever_the_order_of_probes() -> None:
+    steps = steps_of(RANGE)
+    steps.fabric.streams["a"].plan = HashPlan(None, (0,))
+    keys = np.random.default_rng(0).permutation(LEAST_ROWS)
+    rows = batch(*((number / 10_000, int(key), number) for number, key in enumerate(keys)))
+    told = []
+    results(steps, lambda arrivals, _: told.append(arrivals["a"].times), a=rows)
+    assert (np.diff(told[0]) > 0).all()
+    (partition,) = steps.fabric.streams["a"].partitions
+    assert not (np.diff(partition.times) > 0).all()
 
 
 def test_routers_may_be_exchanged_between_steps() -> None:

@@ -259,3 +259,14 @@ def test_what_these_policies_cannot_do_is_refused_with_the_remedy(spark, people)
         qm.train(query, people, policy="cbr")
     with pytest.raises(qm.QueryMeshError, match="did you mean 'eddy'"):
         qm.run(query, people, policy="edy")
+
+
+def test_content_is_learned_of_the_columns_that_are_sent(spark):
+    """Nested columns, and many others that no predicate reads, stay where they are."""
+    others = {f"x{i}": f"id % {i + 2} AS x{i}" for i in range(14)}
+    rows = spark.range(3_000).selectExpr("id", "array(id) AS nested", *others.values())
+    third = qm.predicate(lambda i: i % 3 > 0, name="third", columns=["id"], vectorised=False)
+    fifth = qm.predicate(lambda i: i % 5 > 0, name="fifth", columns=["id"], vectorised=False)
+    routing = qm.policies.Routing(chunk=50, probability=0.5, sample=50)
+    found = rows.transform(qm.where(third, fifth, policy=qm.policies.Cbr(routing=routing)))
+    assert found.count() == sum(i % 3 > 0 and i % 5 > 0 for i in range(3_000))

@@ -27,6 +27,7 @@ from querymesh.fabric.core.operators import UserCalls
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.tables import on_batch, one_batch
 from querymesh.fabric.join import probe, shared_join_fabric, together, view
+from querymesh.fabric.join.index_order import in_index_order
 from querymesh.fabric.join.indices import Indices, attributes_of
 from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed, static_stems
 from querymesh.fabric.join.view import own_conditions
@@ -47,7 +48,6 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Probe
 from querymesh.runtime.join_step import JoinSteps
-from querymesh.runtime.task.index_order import in_index_order
 from window_cases import Arrival, WindowCase, as_multiset, results_of
 
 TESTS = [

@@ -21,6 +21,7 @@ import pyarrow as pa
 from querymesh.arrays import Ints
 from querymesh.fabric.core.router import Router
 from querymesh.fabric.join.arrivals import Arrivals, in_order
+from querymesh.fabric.join.index_order import in_index_order
 from querymesh.fabric.join.indices import Indices
 from querymesh.fabric.join.join_fabric import JoinFabric, oldest_needed
 from querymesh.index.store.partition import Partition
@@ -76,7 +77,9 @@ class JoinSteps:
         """Store what arrived and let it probe: the results whose last tuple is among it."""
         if self.indices is not None:
             self.indices.arrive(arrivals)
-        step = self.fabric.admit(arrivals, self.routers)
+        plans = {alias: stem.plan for alias, stem in self.fabric.streams.items()}
+        in_order = in_index_order(self.fabric.join, arrivals, plans, self.routers)
+        step = self.fabric.admit(in_order, self.routers)
         for alias in self.counted:
             self.counted[alias] += len(arrivals.get(alias, ()))
         if on_stored is not None:

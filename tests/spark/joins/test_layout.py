@@ -397,6 +397,8 @@ def test_what_does_not_fit_is_refused_with_a_remedy(spark):
         laid(StreamInput("a", data, ["kk"], {"k": "k"}))
     with pytest.raises(SchemaError, match="belongs to b, which is not laid out"):
         laid(a)
+    with pytest.raises(UnsupportedError, match="129 streams are more than the 128"):
+        laid(*[a] * 129)
     with pytest.raises(SchemaError, match="two streams have one alias"):
         laid(a, a)
     with pytest.raises(SchemaError, match="stream b has no key for dimension 'k'"):

@@ -45,6 +45,8 @@ class Router(Protocol):
     """Tuples classified together; None takes a batch as it comes."""
     decides: bool = False
     """Whether it is asked before every operator, also where the token leaves no choice."""
+    by_neighbours: bool = False
+    """Whether tuples follow those that arrived before them."""
 
     def rusters(self, window: ClassificationWindow) -> list[Ruster]:
         """Every row of the window in exactly one ruster."""
@@ -88,6 +90,7 @@ class MeshRouter(Router):
         self.mesh = mesh
         self.version = version
         self.window: int | None = mesh.window
+        self.by_neighbours = mesh.classify_every > 1
         self._seed = seed
         self._tokens = [token_of(steps) for steps in mesh.leaf_choices]
 

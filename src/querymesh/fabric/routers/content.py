@@ -323,7 +323,7 @@ class ContentRouter(ContentByTuple, EddyRouter):
         rows = chunk.alone.rows[reached]
         leaves = chunk.table.classes.leaves[chunk.of_tuple[rows]]
         order = np.argsort(leaves, kind="stable")
-        asked = window.batch.select(list(self.learning.attributes)).take(rows[order])
+        asked = self.learning.asked_of(window.batch).take(rows[order])
         ends = np.cumsum(np.bincount(leaves, minlength=PROFILED + len(self._targets)))
         for slot, index in enumerate(self._targets):
             first, end = ends[PROFILED + slot - 1], ends[PROFILED + slot]
@@ -380,7 +380,7 @@ class _ContentListener(EddyListener):
             arrived = np.bincount(chosen.rows, minlength=window.rows)
             rows = np.flatnonzero(arrived)
             outcome = self._came_out(window.rows)[rows] / arrived[rows]
-            asked = window.batch.select(list(self._content.learning.attributes))
+            asked = self._content.learning.asked_of(window.batch)
             self._content.learning.sampled(index, asked.take(rows), outcome)
             if self._pair is not None and self._codes is not None:
                 size = len(self._pair.selectivity)

@@ -80,6 +80,14 @@ class Learning:
         """The operators being profiled."""
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
 
+    def asked_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of a batch that may be classifier attributes. Columns that are not sent, such
+        as nested ones, are none from then on."""
+        names = batch.schema.names
+        if not set(self.attributes) <= set(names):
+            self.attributes = [name for name in self.attributes if name in names]
+        return batch.select(list(self.attributes))
+
     @property
     def profiled(self) -> list[int]:
         """The operators of this turn, while any of them is being profiled."""

@@ -12,11 +12,9 @@ Tuples of several relations can set out at once: what a run costs beside its pro
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from time import thread_time
 from typing import NamedTuple
 
@@ -24,9 +22,9 @@ import numpy as np
 
 from querymesh.arrays import Floats, Ints
 from querymesh.index.kernels import travel as t
-from querymesh.index.probe.access_row import OPS, access_row
+from querymesh.index.probe.access_row import OPS
+from querymesh.index.probe.run_tables import RunTables
 from querymesh.index.store.columns import NO_INTS
-from querymesh.index.store.partition import address
 from querymesh.index.store.request import Asked
 from querymesh.index.store.stem import Stem
 
@@ -39,10 +37,6 @@ _RUN = 32
 _LEAST_ROOM = (1 << 12) + 8
 """Results that there is room for at first; it grows with what comes out. Columns that begin a power
 of two apart would all want the same few lines of the processor's cache."""
-
-
-_CHANGING = (t.S_PARTS, t.S_COUNT, t.S_ACCESS, t.S_SOURCE, t.S_FIRST, t.S_RANGE)
-"""The columns of `steps` that are told anew for each run."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +198,7 @@ class Program:
         return [numbers[step.relation, step.asked] for step in self.steps]
 
     @cached_property
-    def _tables(self) -> tuple[Ints, Ints, Ints]:
+    def tables(self) -> tuple[Ints, Ints, Ints]:
         """Steps, attributes and comparisons, as far as they never change."""
         steps = np.zeros((len(self.steps), t.S_WIDTH), np.int64)
         attrs: list[tuple[int, int, int]] = []
@@ -248,7 +242,7 @@ class Program:
         if not len(states) or not self.steps:
             return
         seconds = 0.0
-        run = _Run(self, stems, arriving)
+        run = RunTables(self, stems, arriving)
         given = NO_INTS if waiting is None else run.given(waiting)
         memory = self._free.pop() if self._free else _Memory()
         capacity = min(_BLOCK, len(states))
@@ -266,7 +260,7 @@ class Program:
             while True:
                 out = memory.out[: room * self.width]
                 tables = (
-                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self._tables[1:],
+                    run.parts, self.part_width, self.keys, run.steps.ravel(), *self.tables[1:],
                     run.access, state_step, state_next, states, given,
                     memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
@@ -298,7 +292,7 @@ class Program:
             self._free.append(memory)
 
     def _note(
-        self, run: _Run, step_of: Ints, counts: Counts, counted: Ints, work: tuple[Ints, float]
+        self, run: RunTables, step_of: Ints, counts: Counts, counted: Ints, work: tuple[Ints, float]
     ) -> None:
         """Add what was done: seconds by the share of cycles of each step, and within a step by what
         its states probed and looked at. `work` are the cycles by step, and all seconds."""
@@ -323,90 +317,6 @@ class Program:
     def no_counts(self) -> Counts:
         """Counts to add to."""
         return self.automaton.no_counts()
-
-
-class _Run:
-    """The tables of one run: where the partitions of all states and the arrivals lie."""
-
-    def __init__(
-        self, program: Program, stems: Sequence[Stem], arriving: Sequence[Arriving]
-    ) -> None:
-        self.program = program
-        self.stems = stems
-        width = program.part_width
-        tables = [
-            stem.described(program.keys, program.orders, program.event_times.get(relation))
-            for relation, stem in enumerate(stems)
-        ]
-        sizes = [len(table) // width for table in tables]
-        self._firsts = [0, *accumulate(sizes)]
-        self._sources: dict[int, int] = {}
-        own: list[int] = []
-        begins: dict[int, tuple[int, int, int]] = {}
-        first = 0
-        for number, each in enumerate(arriving, self._firsts[-1]):
-            own += _described(program, each)
-            range_us = -1 if each.range_us is None else each.range_us
-            begins[each.relation] = number, first, range_us
-            self._sources[each.relation] = number
-            first += len(each.times)
-        self.parts: Ints = np.concatenate([*tables, np.array(own, np.int64)])
-        # Steps that ask a state for the same go by the same access.
-        access = [stems[relation].access(asked) for relation, asked in program.requests]
-        self.access: Ints = np.concatenate([*access, NO_INTS])
-        self.begins = [0, *accumulate(sizes[relation] for relation, _ in program.requests)][:-1]
-        self.steps = program._tables[0].copy()
-        changing = [
-            (
-                self._firsts[step.relation],
-                sizes[step.relation],
-                self.begins[number],
-                *begins.get(step.source, (0, 0, -1)),
-            )
-            for step, number in zip(program.steps, program.request_of, strict=True)
-        ]
-        self.steps[:, _CHANGING] = changing
-        before = {each.relation: each.before for each in arriving if each.before}
-        if before:
-            for row, step in zip(self.steps, program.steps, strict=True):
-                if step.window == t.ROWS_WINDOW and step.source in before:
-                    row[t.S_BEFORE] = address(before[step.source][step.relation])
-
-    def given(self, waiting: Waiting) -> Ints:
-        """The columns of combinations that set out, one after the other."""
-        size = len(waiting.rows)
-        columns = np.full((self.program.width, size), -1, np.int64)
-        columns[t.F_ROW] = waiting.rows
-        columns[t.F_NEWEST], columns[t.F_UNTIL] = waiting.newest, waiting.until
-        for relation, number in self._sources.items():
-            columns[t.F_IDS + relation] = waiting.rows | (number << 32)
-        for relation, rows in waiting.joined.items():
-            partition, local = self.stems[relation].located(rows)
-            columns[t.F_IDS + relation] = (partition + self._firsts[relation] << 32) | local
-        return columns.ravel()
-
-    def make_access(self, number: int) -> None:
-        """Make the way to matches that the program came to and did not find."""
-        at = bisect_right(self.begins, number) - 1
-        # Of states without partitions several begin at one number: the last of them has some.
-        relation, asked = self.program.requests[at]
-        stem = self.stems[relation]
-        there = number - self.begins[at]
-        row = access_row(stem.partitions[there], asked).row
-        for table, place in ((stem.access(asked), there), (self.access, number)):
-            table[place * t.A_WIDTH : (place + 1) * t.A_WIDTH] = row
-
-
-def _described(program: Program, arriving: Arriving) -> list[int]:
-    """Arrivals as a row of `parts`."""
-    row = [0] * program.part_width
-    row[t.P_BASE] = arriving.base
-    row[t.P_TIMES], row[t.P_SERIALS] = address(arriving.times), address(arriving.serials)
-    for j, codes in enumerate(arriving.keys):
-        row[t.P_CODES + j] = address(codes)
-    for j, codes in enumerate(arriving.orders):
-        row[t.P_CODES + program.keys + j] = address(codes)
-    return row
 
 
 def _at_least(array: Ints, size: int) -> Ints:

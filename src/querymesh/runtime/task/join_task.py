@@ -29,7 +29,6 @@ from querymesh.runtime.join_step import JoinSteps, counted_streams, newest_us
 from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.state.block_layout import patterns_of
 from querymesh.runtime.state.store import open_shard
-from querymesh.runtime.task.index_order import in_index_order
 from querymesh.runtime.task.index_source import IndexSource, tell
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.planner_sample import PlannerSample
@@ -135,9 +134,6 @@ class JoinTask:
             files.restore(steps, clock.horizon)
             streams = self._in_time(self._streams(given, report), clock, given, report)
             arrivals = steps.arrivals(streams)
-            if steps.indices is not None:
-                plans = steps.indices.plans
-                arrivals = in_index_order(self.join, arrivals, plans, steps.routers)
             report.state_seconds += perf_counter() - started
 
             def on_stored(

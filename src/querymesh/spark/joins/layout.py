@@ -240,6 +240,11 @@ def _check(streams: Sequence[StreamInput], cube: Hypercube) -> None:
     """SchemaError where the streams do not fit the cube or their own data."""
     if not streams:
         raise SchemaError("there is no stream to lay out: give at least one StreamInput")
+    if len(streams) > 1 << STREAM_BITS:
+        raise UnsupportedError(
+            f"{len(streams)} streams are more than the {1 << STREAM_BITS} that one join can have: "
+            "join some of them before"
+        )
     aliases = [stream.alias for stream in streams]
     if len(set(aliases)) < len(aliases):
         raise SchemaError(f"two streams have one alias: {', '.join(aliases)}")

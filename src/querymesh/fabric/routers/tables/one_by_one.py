@@ -129,7 +129,7 @@ class ContentByTuple(ByTuple):
         learning.worked(1e6 * deciding_s)
         for (_, index), rows in zip(visits.known, by_leaf[0].evaluated.tolist(), strict=True):
             learning.visited(index, rows)
-        asked = window.batch.select(list(learning.attributes))
+        asked = learning.asked_of(window.batch)
         for number, index in enumerate(self._targets):
             notes = ran.notes[ran.notes[:, T_TARGET] == number]
             if len(notes):

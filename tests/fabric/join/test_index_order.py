@@ -7,6 +7,7 @@ import pytest
 import querymesh as qm
 from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.join.arrivals import Arrivals, in_order
+from querymesh.fabric.join.index_order import LEAST_ROWS, in_index_order
 from querymesh.fabric.routers.make_eddy import make_eddy
 from querymesh.index.store.configuration import Configuration
 from querymesh.index.store.hash_index import HashIndex
@@ -14,7 +15,6 @@ from querymesh.index.store.index_plan import BitPlan, HashPlan
 from querymesh.mesh.mesh import written_mesh
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.join import JoinQuery
-from querymesh.runtime.task.index_order import LEAST_ROWS, in_index_order
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("s", pa.string())])
 BY_KEY = {"a": HashPlan(None, (0,)), "b": HashPlan(None, (0,))}

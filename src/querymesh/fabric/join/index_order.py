@@ -40,13 +40,17 @@ def in_index_order(
     least_rows: int = LEAST_ROWS,
 ) -> dict[str, Arrivals]:
     """The arrivals of each stream, those of large ones in the order of the hash index that their
-    own state is laid out by. Routers, by view, that decide on the way learn from the order of
-    arrival."""
-    deciding = {join.of_view(label)[1] for label, router in routers.items() if router.decides}
+    own state is laid out by. Streams of which a router, by view, goes by the order of arrival stay
+    in it."""
+    by_arrival = {
+        join.of_view(label)[1]
+        for label, router in routers.items()
+        if router.decides or router.by_neighbours
+    }
     ordered = dict(arrivals)
     for alias, arrived in arrivals.items():
         plan = plans.get(alias)
-        if len(arrived) < least_rows or alias in deciding or not isinstance(plan, HashPlan):
+        if len(arrived) < least_rows or alias in by_arrival or not isinstance(plan, HashPlan):
             continue
         codes = _codes(join, alias, arrived.rows, plan.layout)
         order = None if codes is None else HashIndex.build(codes).order
