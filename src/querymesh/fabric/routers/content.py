@@ -29,6 +29,7 @@ from querymesh.fabric.core.ruster import ClassificationWindow, Ruster
 from querymesh.fabric.core.token import RouteToken
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.routers.content_learning import Learning
+from querymesh.fabric.routers.content_sample import asked_of
 from querymesh.fabric.routers.eddy import (
     NO_PAIR,
     PAIR,
@@ -323,14 +324,13 @@ class ContentRouter(ContentByTuple, EddyRouter):
         rows = chunk.alone.rows[reached]
         leaves = chunk.table.classes.leaves[chunk.of_tuple[rows]]
         order = np.argsort(leaves, kind="stable")
-        asked = self.learning.asked_of(window.batch).take(rows[order])
+        asked = asked_of(window.batch, self.learning.attributes).take(rows[order])
         ends = np.cumsum(np.bincount(leaves, minlength=PROFILED + len(self._targets)))
         for slot, index in enumerate(self._targets):
             first, end = ends[PROFILED + slot - 1], ends[PROFILED + slot]
             if first < end:
-                self.learning.sampled(
-                    index, asked.slice(first, end - first), outcomes[order[first:end]]
-                )
+                some = asked.slice(first, end - first)
+                self.learning.sampled(index, some, outcomes[order[first:end]])
 
     def to_json(self) -> dict[str, Any]:
         """All that was learned, as plain numbers and texts."""
@@ -380,7 +380,7 @@ class _ContentListener(EddyListener):
             arrived = np.bincount(chosen.rows, minlength=window.rows)
             rows = np.flatnonzero(arrived)
             outcome = self._came_out(window.rows)[rows] / arrived[rows]
-            asked = self._content.learning.asked_of(window.batch)
+            asked = asked_of(window.batch, self._content.learning.attributes)
             self._content.learning.sampled(index, asked.take(rows), outcome)
             if self._pair is not None and self._codes is not None:
                 size = len(self._pair.selectivity)

@@ -80,14 +80,6 @@ class Learning:
         """The operators being profiled."""
         return [k for k, sample in self._samples.items() if sample.rows < self.sample_size]
 
-    def asked_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of a batch that may be classifier attributes. Columns that are not sent, such
-        as nested ones, are none from then on."""
-        names = batch.schema.names
-        if not set(self.attributes) <= set(names):
-            self.attributes = [name for name in self.attributes if name in names]
-        return batch.select(list(self.attributes))
-
     @property
     def profiled(self) -> list[int]:
         """The operators of this turn, while any of them is being profiled."""
@@ -277,10 +269,10 @@ class Learning:
     def _tried(self, sample: Sample) -> list[str]:
         """The attributes worth trying; the others are noted with the reason."""
         if not self.routing.prune:
-            return [n for n in self.attributes if left_out(n, sample.column(n).slice(0, 1)) is None]
-        reasons = ((name, left_out(name, sample.column(name))) for name in self.attributes)
+            return [n for n in sample.names if left_out(n, sample.column(n).slice(0, 1)) is None]
+        reasons = ((name, left_out(name, sample.column(name))) for name in sample.names)
         self.left_out = {name: reason for name, reason in reasons if reason is not None}
-        return [name for name in self.attributes if name not in self.left_out]
+        return [name for name in sample.names if name not in self.left_out]
 
     def _tag(self, index: int, sample: Sample, best: Candidate) -> None:
         self._alike.discard(index)

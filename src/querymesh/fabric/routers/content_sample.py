@@ -9,7 +9,7 @@ The matrices In and Out are counted once the sample is complete, by the ranges k
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -69,6 +69,11 @@ class Sample:
         self.batches.append(batch)
         self.outcomes.append(outcomes)
         self._matrices.clear()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that the tuples have."""
+        return list(self.batches[0].schema.names) if self.batches else []
 
     def to_json(self) -> dict[str, Any]:
         """As texts: the tuples as an Arrow stream."""
@@ -190,6 +195,12 @@ class Sample:
         split = float(-(share * np.log2(share)).sum())
         by_chance = (len(used) - 1) * CHANCE_BITS / used.sum() / split
         return Candidate(candidate.attributes, max(0.0, candidate.gain - by_chance))
+
+
+def asked_of(batch: pa.RecordBatch, attributes: Sequence[str]) -> pa.RecordBatch:
+    """Those columns of a batch that may be classifier attributes: such as are sent, which nested
+    ones and many that nothing reads are not."""
+    return batch.select([name for name in attributes if name in batch.schema.names])
 
 
 def left_out(name: str, values: pa.Array) -> str | None:

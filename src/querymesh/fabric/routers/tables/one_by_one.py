@@ -12,6 +12,7 @@ import numpy as np
 from querymesh.arrays import Floats, Ints
 from querymesh.fabric.core.ruster import ClassificationWindow
 from querymesh.fabric.routers.content_learning import Learning
+from querymesh.fabric.routers.content_sample import asked_of
 from querymesh.fabric.routers.estimates import Estimates
 from querymesh.fabric.routers.routing import Routing
 from querymesh.fabric.routers.tables.by_tuple import (
@@ -129,7 +130,7 @@ class ContentByTuple(ByTuple):
         learning.worked(1e6 * deciding_s)
         for (_, index), rows in zip(visits.known, by_leaf[0].evaluated.tolist(), strict=True):
             learning.visited(index, rows)
-        asked = learning.asked_of(window.batch)
+        asked = asked_of(window.batch, learning.attributes)
         for number, index in enumerate(self._targets):
             notes = ran.notes[ran.notes[:, T_TARGET] == number]
             if len(notes):
