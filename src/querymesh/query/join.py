@@ -128,7 +128,11 @@ class JoinQuery:
 
     def window_of(self, alias: str) -> Window | None:
         """The window of a relation; None of a static table."""
-        return next((s.window for s in self.streams if s.alias == alias), None)
+        return self._windows.get(alias)
+
+    @cached_property
+    def _windows(self) -> dict[str, Window | None]:
+        return {stream.alias: stream.window for stream in self.streams}
 
     @property
     def longest_us(self) -> int:

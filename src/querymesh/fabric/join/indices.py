@@ -121,7 +121,7 @@ def use(
     for alias, plan in plans.items():
         stem = fabric.streams[alias]
         stem.plan = plan
-        if migration != "nothing":
+        if migration != "nothing" and not all(map(plan.suits, stem.partitions)):
             seen = (frequencies or {}).get(alias, {})
             serves = [
                 in_process(fabric.join, alias, partition, arrivals or {})

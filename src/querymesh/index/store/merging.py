@@ -43,12 +43,14 @@ def to_merge(
     """
     count = len(sizes)
     newer = list(accumulate(reversed(sizes), initial=0))[::-1]
+    overlaps = [last - first for last, first in zip(lasts, firsts[1:], strict=False)]
+    later = list(accumulate(reversed(overlaps), max, initial=0))[::-1]
     ranges = []
     begin = 0
     while begin < count:
         end = begin + 1
         if newer[end] >= (FAN - 1) * sizes[begin]:
-            end = _reach(sizes, firsts, lasts, span, begin)
+            end = _reach(sizes, firsts, lasts, span, begin, later)
         if end > begin + 1:
             ranges.append((begin, end))
         begin = end
@@ -56,9 +58,15 @@ def to_merge(
 
 
 def _reach(
-    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], span: int | None, begin: int
+    sizes: Sequence[int],
+    firsts: Sequence[int],
+    lasts: Sequence[int],
+    span: int | None,
+    begin: int,
+    later: Sequence[int],
 ) -> int:
-    """How far a merged partition from `begin` on may go."""
+    """How far a merged partition from `begin` on may go. `later` has, for each partition, how far
+    any from the next on reaches back into the one before it."""
     if span is None:
         return len(sizes)
     rows, first, last = sizes[begin], firsts[begin], lasts[begin]
@@ -70,6 +78,6 @@ def _reach(
         first, last = min(first, firsts[end]), max(last, lasts[end])
         if rows < TINY_ROWS or (last - first - shared) * FULL_PER_WINDOW <= span:
             reach = end + 1
-        elif lasts[end] - lasts[begin] > span:
-            break
+        elif lasts[end] - lasts[begin] > span or later[end] <= shared:
+            break  # what is too long gets no shorter
     return reach

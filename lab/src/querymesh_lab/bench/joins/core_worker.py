@@ -15,9 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from querymesh.fabric.join.indices import attributes_of
 from querymesh.fabric.profile.calibrate_join import overheads_for
 from querymesh.fabric.profile.join_profile import SampledJoin
 from querymesh.fabric.routers.routing import PAPER, Routing
+from querymesh.index.tune.tuner import Tuner
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.train.judge import train_until_accurate
 from querymesh.optimize.train.training import Training
@@ -113,7 +115,8 @@ def run_cell(job: dict[str, Any], policies: Iterable[str]) -> dict[str, Any]:
             meshes = _meshes(case, quick, window, policy != "mesh")
             leaves = max(len(mesh.leaf_routes) for mesh in meshes.values())
             routers = by_meshes(meshes)
-        run = run_core(join, streams, routers, step_rows)
+        tuner = Tuner("hash", attributes_of(join))
+        run = run_core(join, streams, routers, step_rows, tuner=tuner)
         found[policy] = {
             "us_a_tuple": 1e6 * run.cpu_seconds / run.metrics.rows_in,
             "probes_a_tuple": round(run.probes_a_tuple, 3),
