@@ -23,6 +23,10 @@ _CHANGING = (t.S_PARTS, t.S_COUNT, t.S_ACCESS, t.S_SOURCE, t.S_FIRST, t.S_RANGE)
 """The columns of `steps` that are told anew for each run."""
 
 
+_LITTLE = 4096
+"""So many rows are indexed before anybody asks: it takes less than stopping for them."""
+
+
 class RunTables:
     """The tables of one run: where the partitions of all states and the arrivals lie."""
 
@@ -53,6 +57,7 @@ class RunTables:
         access = [stems[relation].access(asked) for relation, asked in program.requests]
         self.access: Ints = np.concatenate([*access, NO_INTS])
         self.begins = [0, *accumulate(sizes[relation] for relation, _ in program.requests)][:-1]
+        self._meet_the_newest()
         self.steps = program.tables[0].copy()
         changing = [
             (
@@ -82,6 +87,18 @@ class RunTables:
             partition, local = self.stems[relation].located(rows)
             columns[t.F_IDS + relation] = (partition + self._firsts[relation] << 32) | local
         return columns.ravel()
+
+    def _meet_the_newest(self) -> None:
+        """Make the ways into what arrived in this step, if it is little: somebody comes there, and
+        would stop for it."""
+        for begin, (relation, _) in zip(self.begins, self.program.requests, strict=True):
+            partitions = self.stems[relation].partitions
+            if not partitions or partitions[-1].serials is None:
+                continue
+            number = begin + len(partitions) - 1
+            absent = self.access[number * t.A_WIDTH + t.A_KIND] == t.ABSENT
+            if absent and len(partitions[-1]) <= _LITTLE:
+                self.make_access(number)
 
     def make_access(self, number: int) -> None:
         """Make the way to matches that the program came to and did not find."""
