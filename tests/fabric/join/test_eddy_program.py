@@ -150,9 +150,9 @@ def learned(router):
         index: (sample.outcome().tolist(), [batch.to_pylist() for batch in sample.batches])
         for index, sample in router.learning._samples.items()
     }
-    # One by one or many at a time, the tuples of a sample are the same.
+    # One by one or many at a time, the tuples of a sample are the same, NaN among their values.
     stored["learning"]["samples"] = {
-        index: (outcomes, [row for rows in batches for row in rows])
+        index: (outcomes, [repr(row) for rows in batches for row in rows])
         for index, (outcomes, batches) in samples.items()
     }
     return stored

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from time import thread_time
 
 import numpy as np
@@ -28,6 +28,11 @@ from querymesh.query.model import BoundQuery, Probe
 
 MOST_ROWS_A_RUN = 4096
 """Costs are measured run by run, so that one must end."""
+
+
+MOST_MET_AT_ONCE = 9
+"""Of so many operators all visits are made before any tuple comes to them, some thousands; of more,
+when one does, and the run stops for it."""
 
 
 class TupleProgram:
@@ -57,7 +62,9 @@ class TupleProgram:
         keys, router, visits = self.keys, self.router, self._visits
         started = thread_time()
         if not len(self._step_of_visit):
-            self._meet((1 << len(visits.operators)) - 1)
+            everything = 1 << len(visits.operators)
+            few = len(visits.operators) <= MOST_MET_AT_ONCE
+            self._meet(range(everything - 1, 0, -1) if few else [everything - 1])
         asked, tables = router.begin_tuples(window, visits)
         operators, leaves = len(visits.operators), 1 + len(asked.wanted)
         steps = self._step_of_visit
@@ -92,17 +99,19 @@ class TupleProgram:
             self._count(leaf, counted, metrics)
         router.learn_tuples(window, visits, tables, ran, by_leaf, deciding_s)
         if ran.unknown is not None:
-            self._meet(ran.unknown // operators)
+            self._meet([ran.unknown // operators])
         metrics.routing_seconds += routing_s + deciding_s
         metrics.learning_seconds += thread_time() - started
         return ran.rows
 
-    def _meet(self, places: int) -> None:
-        """Make the visits that are possible in a context, and the program of all probes so far."""
+    def _meet(self, contexts: Iterable[int]) -> None:
+        """Make the visits that are possible in some contexts, and the program of all probes so
+        far."""
         count = len(self._visits.operators)
-        for place in range(count):
-            if places >> place & 1 and self.router.may_follow(self._visits, places, place):
-                self._visits.meet(places * count + place)
+        for places in contexts:
+            for place in range(count):
+                if places >> place & 1 and self.router.may_follow(self._visits, places, place):
+                    self._visits.meet(places * count + place)
         made = []
         for context, index in self._visits.known[len(self._step_of_visit) :]:
             behind = (r for k, r in self._relations.items() if not context >> k & 1)

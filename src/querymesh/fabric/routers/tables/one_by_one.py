@@ -81,10 +81,11 @@ class ByTuple:
     ) -> None:
         """Take over what a program has learned; counts are by leaf and visit."""
         self._draws = self._draws[ran.drawn :]
-        for number, (_, index) in enumerate(visits.known):
-            if arrived := int(sum(counts.evaluated[number] for counts in by_leaf)):
-                spent_us = 1e6 * float(sum(counts.seconds[number] for counts in by_leaf))
-                self._estimates.add_cost(index, arrived, spent_us)
+        arrived = np.sum([counts.evaluated for counts in by_leaf], axis=0)
+        spent_us = 1e6 * np.sum([counts.seconds for counts in by_leaf], axis=0)
+        for number in np.flatnonzero(arrived).tolist():
+            _, index = visits.known[number]
+            self._estimates.add_cost(index, int(arrived[number]), float(spent_us[number]))
         take_over(visits, self._estimates, tables)
 
 
@@ -128,7 +129,11 @@ class ContentByTuple(ByTuple):
         learning.rows += ran.rows
         learning.set_out(ran.plain_rows)
         learning.worked(1e6 * deciding_s)
-        for (_, index), rows in zip(visits.known, by_leaf[0].evaluated.tolist(), strict=True):
+        plain = by_leaf[0].evaluated
+        came = dict.fromkeys(visits.operators, 0)
+        for number in np.flatnonzero(plain).tolist():
+            came[visits.known[number][1]] += int(plain[number])
+        for index, rows in came.items():
             learning.visited(index, rows)
         asked = asked_of(window.batch, learning.attributes)
         for number, index in enumerate(self._targets):
