@@ -251,6 +251,17 @@ def at_most(rows: int | None) -> Iterator[None]:
         yield
 
 
+def inputs_of_step(case: WindowCase, run: Run, step: int) -> tuple[dict, dict]:
+    """What arrives in a step by alias, as it arrives: the rows, and the place of each."""
+    batches, places = {}, {}
+    for stream in case.streams:
+        steps, place = (np.array(of[stream.name], int) for of in (run.step_of, run.place_of))
+        rows = sorted(np.flatnonzero(steps == step), key=place.__getitem__)
+        taken = case.inputs[stream.name].take(pa.array(rows, pa.int64()))
+        batches[stream.alias], places[stream.alias] = one_batch(taken), place[rows]
+    return batches, places
+
+
 def shards_of(join: JoinQuery, case: WindowCase, run: Run) -> dict[str, list[set[int]]]:
     """To which shards each tuple goes, by alias and id."""
     cube = cube_of(join, run.shards)

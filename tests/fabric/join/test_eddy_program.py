@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import querymesh as qm
 from querymesh.fabric.core.metrics import Metrics
-from querymesh.fabric.core.tables import one_batch
 from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
 from querymesh.fabric.routers.eddy import PLAIN, PROFILING
 from querymesh.fabric.routers.estimates import UNKNOWN, Pair, updated
@@ -22,7 +21,7 @@ from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 from querymesh.runtime.join_step import JoinSteps
 from window_cases import as_multiset, window_cases
-from window_runs import at_most, bound, runs
+from window_runs import at_most, bound, inputs_of_step, runs
 
 SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
 
@@ -60,12 +59,7 @@ def stepped(case, run, policy, routing, as_program, by_tuple=True):
     steps = JoinSteps(fabric, routers)
     found = Counter()
     for number in range(run.steps):
-        batches, places = {}, {}
-        for stream in case.streams:
-            step, place = (np.array(of[stream.name], int) for of in (run.step_of, run.place_of))
-            rows = sorted(np.flatnonzero(step == number), key=place.__getitem__)
-            taken = case.inputs[stream.name].take(pa.array(rows, pa.int64()))
-            batches[stream.alias], places[stream.alias] = one_batch(taken), place[rows]
+        batches, places = inputs_of_step(case, run, number)
         for batch in steps.step(steps.arrivals(batches, places)):
             found.update(as_multiset(batch))
     return found, fabric

@@ -4,19 +4,24 @@ import random
 from collections import Counter
 from unittest import mock
 
-import numpy as np
-import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from querymesh.fabric.core.router import MeshRouter
-from querymesh.fabric.core.tables import one_batch
 from querymesh.fabric.join.join_fabric import JoinFabric, static_stems
 from querymesh.fabric.join.together import Together
 from querymesh.runtime.join_step import JoinSteps
 from soak import random_cases
 from window_cases import as_multiset, window_cases
-from window_runs import at_most, bound, changed_indices, random_indices, random_mesh, runs
+from window_runs import (
+    at_most,
+    bound,
+    changed_indices,
+    inputs_of_step,
+    random_indices,
+    random_mesh,
+    runs,
+)
 
 
 def stepped(case, run):
@@ -30,12 +35,7 @@ def stepped(case, run):
     steps = JoinSteps(fabric, routers, random_indices(rng, fabric))
     found = Counter()
     for number in range(run.steps):
-        batches, places = {}, {}
-        for stream in case.streams:
-            step, place = (np.array(of[stream.name], int) for of in (run.step_of, run.place_of))
-            rows = sorted(np.flatnonzero(step == number), key=place.__getitem__)
-            taken = case.inputs[stream.name].take(pa.array(rows, pa.int64()))
-            batches[stream.alias], places[stream.alias] = one_batch(taken), place[rows]
+        batches, places = inputs_of_step(case, run, number)
         changed_indices(rng, steps.indices)
         for batch in steps.step(steps.arrivals(batches, places)):
             found.update(as_multiset(batch))
