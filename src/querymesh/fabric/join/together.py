@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from time import perf_counter
 
 import numpy as np
@@ -94,24 +94,18 @@ class Together:
         gathering = Gathering(parts[0].view.bound, parts[0].window, in_order=False)
         rows_out = np.zeros(len(parts), np.int64)
         elapsed_s = output_s = 0.0
-        for found in program.run(
-            keys.probed, arriving, states, counts, MOST_ROWS, automaton=automaton
-        ):
-            of_view = view_of_state[found.states]
-            ruster = self._ruster(parts, found, of_view)
-            agreeing = keys.agreeing(ruster, frozenset(), self._relations)
-            if agreeing is not None:
-                ruster, of_view = kept(ruster, agreeing), of_view[agreeing]
-            rows_out += np.bincount(of_view, minlength=len(parts))
-            gathering.add(ruster)
-            if gathering.rows < MOST_ROWS:
+        run = program.run(keys.probed, arriving, states, counts, MOST_ROWS, automaton=automaton)
+        for found in chain(run, [None]):
+            if found is not None:
+                of_view = view_of_state[found.states]
+                ruster = self._ruster(parts, found, of_view)
+                agreeing = keys.agreeing(ruster, frozenset(), self._relations)
+                if agreeing is not None:
+                    ruster, of_view = kept(ruster, agreeing), of_view[agreeing]
+                rows_out += np.bincount(of_view, minlength=len(parts))
+                gathering.add(ruster)
+            if not gathering.rows or (found is not None and gathering.rows < MOST_ROWS):
                 continue
-            for batch, took_s in _timed_output(gathering, parts[0].view):
-                output_s += took_s
-                elapsed_s += perf_counter() - started
-                yield batch
-                started = perf_counter()
-        if gathering.rows:
             for batch, took_s in _timed_output(gathering, parts[0].view):
                 output_s += took_s
                 elapsed_s += perf_counter() - started
