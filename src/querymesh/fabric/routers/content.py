@@ -181,8 +181,8 @@ class ContentRouter(ContentByTuple, EddyRouter):
             # Plain tuples go by a table that was made for others besides as well.
             fits = by == self._tabled_by or (leaf_count == 1 and by[:2] == self._tabled_by[:2])
             if not fits or self._class_numbers[every].min(initial=0) < 0:
-                self._table, self._tabled_by = None, by
-            classes = partial(self._classes, sizes, leaf_count, every)
+                self._table = None
+            classes = partial(self._classes, sizes, leaf_count, every, by)
             table = self._lasting(window, token, len(leaves), classes)
             numbers = self._class_numbers[every]
         if not len(alone):
@@ -197,9 +197,12 @@ class ContentRouter(ContentByTuple, EddyRouter):
             self._apart = visits_until(table, self._targets, PROFILED)
         return self._apart
 
-    def _classes(self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints) -> Classes:
+    def _classes(
+        self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints, by: tuple[object, ...]
+    ) -> Classes:
         """The classes that a table is made for: those that many tuples have, or all of them."""
         classes, self._class_numbers = likely_classes(sizes, leaf_count, every)
+        self._tabled_by = by
         return classes
 
     @property

@@ -217,3 +217,14 @@ def test_profiling_tuples_are_decided_on_as_others_once_they_have_been_there():
     token = RouteToken(((1, 2, 3),))
     assert router._leaf_at(PROFILED, token) == PROFILED
     assert router._leaf_at(PROFILED, token.choose(3).pop()) == PLAIN
+
+
+def test_who_profiles_again_finds_its_way_after_a_table_for_plain_tuples_alone():
+    window = window_of(10, 0)
+    router = ContentRouter(bound_of(window).operators, replace(PAPER, chunk=10), ("a",))
+    plain, profiling = np.zeros(10, int), np.repeat([PLAIN, PROFILED], 5)
+    for targets, leaves in [([3], profiling), ([], plain), ([], plain), ([3], profiling)]:
+        router._targets = targets
+        chunk = router.chunk(window, leaves, own_done=False)
+        ways = chunk.table.operator_of_state.reshape(OPERATORS, -1)[:, chunk.of_tuple]
+        assert (ways[0, leaves == PROFILED] == 3).all()
