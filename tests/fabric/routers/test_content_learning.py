@@ -325,8 +325,8 @@ def rested(learning, rows):
 
 @pytest.mark.parametrize(("cost_us", "rows", "is_over"), [
     (1e6, 1, True),
-    (1e-3, 5, False),
-    (1e-3, 60, True),
+    (1e-3, 60, False),
+    (1e-3, 900, True),
 ])  # fmt: skip
 def test_where_trials_go_by_cost_it_rests_until_an_evaluation_is_earned(cost_us, rows, is_over):
     learning = two_operators(trial_by="cost", evidence=0.0)
@@ -334,7 +334,7 @@ def test_where_trials_go_by_cost_it_rests_until_an_evaluation_is_earned(cost_us,
     fed(learning, 1, [0, 0, 0, 0], [1, 0, 1, 0], 1.0)
     assert learning.events[-1].decision == "none"
     assert learning.rests
-    assert learning.probability == 0.3, "60 tuples are more than four samples of four take"
+    assert learning.probability == 0.3, "900 tuples are more than 64 samples of four take"
     assert rested(learning, rows) == is_over
 
 

@@ -78,8 +78,9 @@ class ContentRouter(ContentByTuple, EddyRouter):
         super().__init__(operators, replace(routing, choice="least"), own, seed, visit_us)
         self.partitions = Partitions()
         self.learning = Learning(
-            self._profitable(), attributes, routing, self._estimates, self.partitions, self._merit
-        )
+            self._profitable(), attributes, routing, self._estimates, self.partitions, self._merit,
+            fills_windows=bool(self._probed),
+        )  # fmt: skip
         fixed = set(self.operators) - set(self.learning.operators)
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []

@@ -12,8 +12,11 @@ LEARNING_SHARE = 0.05
 """Where trials go by cost, finding attributes may take so much of what operators and routing take:
 between two turns it rests until it has earned its time."""
 
-LONGEST_REST = 4
-"""A rest is at most so many times as long as a sample takes: what changes is found in the end."""
+LONGEST_REST = 64
+"""A rest is at most so many times as long as a sample takes: what changes is found in the end.
+
+Where operators cost next to nothing that is many tuples, but a short time: earning takes 20 times
+what an evaluation took."""
 
 COMPARABLE = 1.25
 """Tuples before and in a trial are not compared if a probed window has grown by more: those that

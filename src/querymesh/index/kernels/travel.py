@@ -205,23 +205,31 @@ def block_of(eddy: Ints, block: int) -> int:
 
 
 @inlined
-def expected(operator: int, row: int, eddy: Ints, codes: Ints, known: Floats) -> float:
-    """How many come out of an operator for a tuple that goes in: by its content, or overall."""
+def known_at(operator: int, row: int, eddy: Ints, codes: Ints) -> int:
+    """Where in `known` stands how many come out of an operator for a tuple that goes in: by its
+    content, or overall."""
     column = eddy[block_of(eddy, E_COLUMN) + operator]
     if column < 0:
-        return float(known[K_SELECTIVITY + operator])
-    return float(known[column + codes[eddy[block_of(eddy, E_CODES) + operator] + row]])
+        return K_SELECTIVITY + operator
+    return int(column + codes[eddy[block_of(eddy, E_CODES) + operator] + row])
+
+
+@inlined
+def merit_of(passing: float, cost: float, lottery: int) -> float:
+    """What an operator drops by its cost; in a lottery its weight, inverse to what it passes."""
+    if lottery != 0:
+        return 1.0 / max(passing, LEAST_CHANCE) / cost
+    return (1.0 - passing) / cost
 
 
 @inlined
 def next_operator(
-    context: int, profiled: int, row: int, eddy: Ints, codes: Ints, known: Floats, draws: Floats
+    context: int, profiled: int, row: int, eddy: Ints, codes: Ints, merits: Floats, draws: Floats
 ) -> int:
     """The operator that a tuple goes to, of those ahead of it: towards the one it profiles, else
     the best, or one that is drawn."""
     operators = eddy[E_OPERATORS]
     after = block_of(eddy, E_AFTER)
-    costs = K_SELECTIVITY + operators
     wanted = 0
     if profiled >= 0 and context >> profiled & 1:
         wanted = eddy[after + profiled] & context
@@ -234,14 +242,10 @@ def next_operator(
         if wanted >> k & 1:
             return k
         ready += 1
-        passing = expected(k, row, eddy, codes, known)
-        if eddy[E_LOTTERY] != 0:
-            total += 1.0 / max(passing, LEAST_CHANCE) / known[costs + k]
-            best = k
-        else:
-            merit = (1.0 - passing) / known[costs + k]
-            if best < 0 or merit > most:
-                best, most = k, merit
+        merit = merits[known_at(k, row, eddy, codes)]
+        total += merit
+        if best < 0 or merit > most:
+            best, most = k, merit
     if eddy[E_LOTTERY] == 0 or ready < 2:
         return best
     draw = draws[eddy[E_DRAWN]]
@@ -250,8 +254,8 @@ def next_operator(
     for k in range(operators):
         if context >> k & 1 == 0 or eddy[after + k] & context != 0:
             continue
-        passing = expected(k, row, eddy, codes, known)
-        end += 1.0 / max(passing, LEAST_CHANCE) / known[costs + k] / total
+        best = k
+        end += merits[known_at(k, row, eddy, codes)] / total
         if draw < end:
             return k
     return best
@@ -265,6 +269,7 @@ def set_out(
     visit_of: Ints,
     codes: Ints,
     known: Floats,
+    merits: Floats,
     draws: Floats,
 ) -> bool:
     """Decide on the way of a tuple, state by state; False if some visit has no state yet."""
@@ -280,7 +285,7 @@ def set_out(
             eddy[E_LEAF] = 1 + slot
     context = (1 << operators) - 1
     for level in range(operators):
-        k = next_operator(context, profiled, row, eddy, codes, known, draws)
+        k = next_operator(context, profiled, row, eddy, codes, merits, draws)
         cell = context * operators + k
         visit = visit_of[cell]
         if visit < 0:
@@ -297,7 +302,13 @@ def set_out(
 
 @inlined
 def learn(
-    counts: Ints, eddy: Ints, visit_of: Ints, codes: Ints, known: Floats, notes: Ints
+    counts: Ints,
+    eddy: Ints,
+    visit_of: Ints,
+    codes: Ints,
+    known: Floats,
+    merits: Floats,
+    notes: Ints,
 ) -> None:
     """Update what is known by what came of the tuple under way, the paper's rule (CBR § 4.1), and
     count its visits by leaf."""
@@ -317,11 +328,14 @@ def learn(
         if arrived > 1:
             kept = kept ** float(arrived)
         fresh = passed / arrived * (1.0 - kept)
-        known[K_SELECTIVITY + k] = known[K_SELECTIVITY + k] * kept + fresh
-        column = eddy[block_of(eddy, E_COLUMN) + k]
-        if column >= 0:
-            column += codes[eddy[block_of(eddy, E_CODES) + k] + row]
-            known[column] = known[column] * kept + fresh
+        overall = K_SELECTIVITY + k
+        cost = known[overall + operators]
+        known[overall] = known[overall] * kept + fresh
+        merits[overall] = merit_of(known[overall], cost, eddy[E_LOTTERY])
+        by_content = known_at(k, row, eddy, codes)
+        if by_content != overall:
+            known[by_content] = known[by_content] * kept + fresh
+            merits[by_content] = merit_of(known[by_content], cost, eddy[E_LOTTERY])
         if k == target:
             note = eddy[E_NOTED] * T_WIDTH
             notes[note + T_ROW] = row
@@ -415,6 +429,7 @@ def travel(
         none,
         no_floats,
         no_floats,
+        no_floats,
         none,
     )
 
@@ -426,7 +441,7 @@ def travel(
     *(INTS, INTS),
     *(INTS_OUT, INT, INT, INT, INT),
     *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
-    *(INTS_OUT, INTS, INTS, FLOATS_OUT, FLOATS, INTS_OUT),
+    *(INTS_OUT, INTS, INTS, FLOATS_OUT, FLOATS_OUT, FLOATS, INTS_OUT),
 )
 def travel_by_eddy(
     parts: Ints,
@@ -453,6 +468,7 @@ def travel_by_eddy(
     visit_of: Ints,
     codes_of: Ints,
     known: Floats,
+    merits: Floats,
     draws: Floats,
     notes: Ints,
 ) -> int:
@@ -462,7 +478,8 @@ def travel_by_eddy(
     The first states, one for each operator, are those of the tuple under way; behind them is one
     for each visit that is known, and as many for each further leaf, in which visits are counted.
     `visit_of` has the number of a visit by context and operator, -1 for an unknown one; `codes_of`
-    the partitions of each tuple, `known` what is learned, `notes` what came of those that profile.
+    the partitions of each tuple, `known` what is learned, `merits` what follows of each number
+    there, `notes` what came of those that profile.
     """
     started = cycles()
     why = moved(
@@ -490,6 +507,7 @@ def travel_by_eddy(
         visit_of,
         codes_of,
         known,
+        merits,
         draws,
         notes,
     )
@@ -523,6 +541,7 @@ def moved(
     visit_of: Ints,
     codes_of: Ints,
     known: Floats,
+    merits: Floats,
     draws: Floats,
     notes: Ints,
 ) -> int:
@@ -570,13 +589,13 @@ def moved(
                 else:
                     started = cycles()
                     if eddy[E_ROW] >= 0:
-                        learn(counts, eddy, visit_of, codes_of, known, notes)
+                        learn(counts, eddy, visit_of, codes_of, known, merits, notes)
                     while row < rows and states[row] < 0:
                         row += 1
                     control[G_NEXT] = row
                     if eddy[E_STOP] != RAN or row >= rows:
                         return DONE
-                    if not set_out(row, state_step, eddy, visit_of, codes_of, known, draws):
+                    if not set_out(row, state_step, eddy, visit_of, codes_of, known, merits, draws):
                         eddy[E_STOP] = UNKNOWN_VISIT
                         return DONE
                     eddy[E_CYCLES] += cycles() - started
@@ -623,16 +642,19 @@ def moved(
         first_entry = level * capacity
         if control[of_level + L_GROUPED] == 0:
             # Entries by step, stable.
-            of_step[:] = 0
-            for n in range(count):
-                step = state_step[frontier[(first_entry + n) * width + F_STATE]]
-                of_step[step + 1] += 1
-            for step in range(1, len(of_step)):
-                of_step[step] += of_step[step - 1]
-            for n in range(count):
-                step = state_step[frontier[(first_entry + n) * width + F_STATE]]
-                order[first_entry + of_step[step]] = first_entry + n
-                of_step[step] += 1
+            if count == 1:
+                order[first_entry] = first_entry
+            else:
+                of_step[:] = 0
+                for n in range(count):
+                    step = state_step[frontier[(first_entry + n) * width + F_STATE]]
+                    of_step[step + 1] += 1
+                for step in range(1, len(of_step)):
+                    of_step[step] += of_step[step - 1]
+                for n in range(count):
+                    step = state_step[frontier[(first_entry + n) * width + F_STATE]]
+                    order[first_entry + of_step[step]] = first_entry + n
+                    of_step[step] += 1
             control[of_level + L_GROUPED] = 1
             control[of_level + L_GROUP] = 0
             control[of_level + L_PART] = 0

@@ -111,6 +111,7 @@ class EddyTables(NamedTuple):
     visit_of: Ints
     codes_of: Ints
     known: Floats
+    merits: Floats
     draws: Floats
     notes: Ints
 

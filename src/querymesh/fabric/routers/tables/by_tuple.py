@@ -83,10 +83,13 @@ def tables_for(
         np.array([estimates.selectivity(k) for k in operators]),
         np.array([estimates.cost(k) if asked.by_cost else 1.0 for k in operators]),
     ]
+    costs = known[-1]
+    merits = [np.zeros(t.K_SELECTIVITY), _merits(known[-2], costs, asked.lottery), np.zeros(count)]
     end, end_of_codes, coded = t.K_SELECTIVITY + 2 * count, 0, []
     for k, pair in estimates.pairs.items():
         blocks[t.E_COLUMN, place[k]], blocks[t.E_CODES, place[k]] = end, end_of_codes
         known.append(pair.selectivity)
+        merits.append(_merits(pair.selectivity, costs[place[k]], asked.lottery))
         coded.append(codes(pair.cut_by))
         end, end_of_codes = end + len(pair.selectivity), end_of_codes + len(coded[-1])
     return EddyTables(
@@ -94,9 +97,17 @@ def tables_for(
         visits.number_of,
         np.concatenate(coded) if coded else np.zeros(0, np.int64),
         np.concatenate(known),
+        np.concatenate(merits),
         draws,
         np.zeros(t.T_WIDTH * (sum(asked.wanted.values()) + 1), np.int64),
     )
+
+
+def _merits(passing: Floats, costs: Floats | float, lottery: bool) -> Floats:
+    """What decisions go by, of all shares at once; see the kernel's `merit_of`."""
+    if lottery:
+        return 1.0 / np.maximum(passing, t.LEAST_CHANCE) / costs
+    return (1.0 - passing) / costs
 
 
 @dataclass(frozen=True)
