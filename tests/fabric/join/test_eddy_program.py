@@ -136,12 +136,20 @@ def counted(metrics):
     return metrics.rows_out, visits, leaves, dict(metrics.routing)
 
 
+def plain(batch):
+    """A batch with times as numbers: Python has none before the year 1."""
+    columns = [
+        each.cast(pa.int64()) if pa.types.is_timestamp(each.type) else each for each in batch.columns
+    ]
+    return pa.record_batch(columns, batch.schema.names)
+
+
 def learned(router):
     """What a router has learned about content, but for costs."""
     stored = router.to_json()
     del stored["estimates"]["cost_us"], stored["learning"]["debt_us"]
     samples = {
-        index: (sample.outcome().tolist(), [batch.to_pylist() for batch in sample.batches])
+        index: (sample.outcome().tolist(), [plain(batch).to_pylist() for batch in sample.batches])
         for index, sample in router.learning._samples.items()
     }
     # One by one or many at a time, the tuples of a sample are the same, NaN among their values.

@@ -366,84 +366,9 @@ def learn(
     *(INTS, INTS),
     *(INTS_OUT, INT, INT, INT, INT),
     *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
-)
-def travel(
-    parts: Ints,
-    part_width: int,
-    keys: int,
-    steps: Ints,
-    attrs: Ints,
-    compared: Ints,
-    access: Ints,
-    state_step: Ints,
-    state_next: Ints,
-    states: Ints,
-    given: Ints,
-    frontier: Ints,
-    width: int,
-    capacity: int,
-    longest: int,
-    levels: int,
-    control: Ints,
-    counts: Ints,
-    spent: Ints,
-    out: Ints,
-) -> int:
-    """Take arrivals through the probes of their states, and say why it came back.
-
-    `states` has the state in which each arrival begins, -1 for one that does not take part; those
-    of one relation follow each other, and a state is of one relation's tuples. Where combinations
-    set out that have joined something already, `given` has their columns, one array after the
-    other, and `states` are theirs; else it is empty.
-
-    `frontier` has room for `capacity` combinations at each of the `levels`. Those that follow each
-    other and ask for the same code are looked up once, up to `longest` of them: no more than there
-    is room for. `spent` are the cycles
-    by step, `out` the results: an array for each column of a combination.
-    """
-    none = np.empty(0, np.int64)
-    no_floats = np.empty(0, np.float64)
-    return moved(
-        parts,
-        part_width,
-        keys,
-        steps,
-        attrs,
-        compared,
-        access,
-        state_step,
-        state_next,
-        states,
-        given,
-        frontier,
-        width,
-        capacity,
-        longest,
-        levels,
-        control,
-        counts,
-        spent,
-        out,
-        none,
-        none,
-        none,
-        no_floats,
-        no_floats,
-        no_floats,
-        none,
-    )
-
-
-@kernel(
-    *(INTS, INT, INT),
-    *(INTS, INTS, INTS, INTS),
-    *(INTS_OUT, INTS),
-    *(INTS, INTS),
-    *(INTS_OUT, INT, INT, INT, INT),
-    *(INTS_OUT, INTS_OUT, INTS_OUT, INTS_OUT),
     *(INTS_OUT, INTS, INTS, FLOATS_OUT, FLOATS_OUT, FLOATS, INTS_OUT),
 )
-def travel_by_eddy(
+def travel(
     parts: Ints,
     part_width: int,
     keys: int,
@@ -472,14 +397,24 @@ def travel_by_eddy(
     draws: Floats,
     notes: Ints,
 ) -> int:
-    """As `travel`, but that an Eddy decides on the way of each tuple when all before it are done,
-    and learns from it.
+    """Take arrivals through the probes of their states, and say why it came back.
 
-    The first states, one for each operator, are those of the tuple under way; behind them is one
-    for each visit that is known, and as many for each further leaf, in which visits are counted.
-    `visit_of` has the number of a visit by context and operator, -1 for an unknown one; `codes_of`
-    the partitions of each tuple, `known` what is learned, `merits` what follows of each number
-    there, `notes` what came of those that profile.
+    `states` has the state in which each arrival begins, -1 for one that does not take part; those
+    of one relation follow each other, and a state is of one relation's tuples. Where combinations
+    set out that have joined something already, `given` has their columns, one array after the
+    other, and `states` are theirs; else it is empty.
+
+    `frontier` has room for `capacity` combinations at each of the `levels`. Those that follow each
+    other and ask for the same code are looked up once, up to `longest` of them: no more than there
+    is room for. `spent` are the cycles by step, `out` the results: an array for each column of a
+    combination.
+
+    Where `eddy` is not empty, an Eddy decides on the way of each tuple when all before it are done,
+    and learns from it. The first states, one for each operator, are then those of the tuple under
+    way; behind them is one for each known visit, and as many for each further leaf, in which
+    visits are counted. `visit_of` has the number of a visit by context and operator, -1 for an
+    unknown one; `codes_of` the partitions of each tuple, `known` what is learned, `merits` what
+    follows of each number there, `notes` what came of those that profile.
     """
     started = cycles()
     why = moved(
@@ -511,7 +446,8 @@ def travel_by_eddy(
         draws,
         notes,
     )
-    eddy[E_TOTAL] += cycles() - started
+    if len(eddy) > 0:
+        eddy[E_TOTAL] += cycles() - started
     return why
 
 

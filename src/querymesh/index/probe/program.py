@@ -105,7 +105,8 @@ class Automaton(NamedTuple):
 
 
 class EddyTables(NamedTuple):
-    """What an Eddy decides by and learns, tuple by tuple: as `travel_by_eddy` takes it."""
+    """What an Eddy decides by and learns, tuple by tuple: as `travel` takes it; without an
+    Eddy all is empty."""
 
     eddy: Ints
     visit_of: Ints
@@ -114,6 +115,11 @@ class EddyTables(NamedTuple):
     merits: Floats
     draws: Floats
     notes: Ints
+
+
+_NO_EDDY = EddyTables(
+    NO_INTS, NO_INTS, NO_INTS, np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
+)
 
 
 @dataclass
@@ -266,7 +272,7 @@ class Program:
                     memory.frontier, self.width, capacity, min(_RUN, capacity, most), levels,
                     control, counted, spent, out,
                 )  # fmt: skip
-                why = t.travel(*tables) if eddy is None else t.travel_by_eddy(*tables, *eddy)
+                why = t.travel(*tables, *(eddy or _NO_EDDY))
                 if why == t.ABSENT_ACCESS:
                     run.make_access(int(control[t.G_ABSENT]))
                     continue
