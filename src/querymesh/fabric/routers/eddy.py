@@ -49,7 +49,7 @@ from querymesh.stats.profile import Route
 LEAST_SELECTIVITY = 0.01
 """In the lottery, an operator that passes nothing has the chance of one that passes this share."""
 
-ROUTING_SHARE, MOST_GROWN = 0.05, 4
+ROUTING_SHARE, MOST_GROWN = 0.05, 16
 """Deciding may take so much of what operators take, or chunks grow, to so many times as many tuples
 at most."""
 

@@ -174,7 +174,8 @@ def test_chunks_grow_where_deciding_takes_much_and_shrink_again(choice):
     window = window_of(50, 0)
     routing = replace(PAPER, by_cost=True, choice=choice, chunk=60)
     router = EddyRouter(bound_of(window).operators, routing)
-    for routing_s, rows in [(0.001, 60), (0.2, 120), (0.2, 240), (0.2, 240), (0.03, 240)]:
+    grown = [(0.001, 60), *((0.2, 60 << n) for n in (1, 2, 3, 4, 4)), (0.03, 960)]
+    for routing_s, rows in grown:
         router.resize_chunks(routing_s, operators_s=1.0)
         assert router.chunk_rows == rows
         for _ in range(7):
@@ -182,7 +183,7 @@ def test_chunks_grow_where_deciding_takes_much_and_shrink_again(choice):
             assert len(chunk.of_tuple) == 50
             assert chunk.of_tuple.max() < chunk.table.visit_of.shape[1]
     router.resize_chunks(0.001, operators_s=1.0)
-    assert router.chunk_rows == 120
+    assert router.chunk_rows == 480
     by_the_paper = EddyRouter(bound_of(window).operators, PAPER)
     by_the_paper.resize_chunks(1.0, operators_s=1.0)
     assert by_the_paper.chunk_rows == PAPER.chunk
