@@ -139,7 +139,8 @@ def counted(metrics):
 def plain(batch):
     """A batch with times as numbers: Python has none before the year 1."""
     columns = [
-        each.cast(pa.int64()) if pa.types.is_timestamp(each.type) else each for each in batch.columns
+        each.cast(pa.int64()) if pa.types.is_timestamp(each.type) else each
+        for each in batch.columns
     ]
     return pa.record_batch(columns, batch.schema.names)
 

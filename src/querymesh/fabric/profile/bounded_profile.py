@@ -2,18 +2,19 @@
 
 ::
 
-    sample  |first rows|  some more  |   as many as the budget pays for   | not asked at all |
-             tell what a row costs
+    sample  |first rows|  a few  |  some more  | as many as the budget pays for | not asked |
+             load models    └── what a further row costs: the slope between two calls
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from querymesh.arrays import Floats
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.profile.profiler import profile_counted
 from querymesh.query.expr import user_calls_of
@@ -25,8 +26,11 @@ FIRST_ROWS = 24
 if there are more rows to come."""
 
 TELLING_ROWS = 256
-"""With so many the cost of a row is told better: a function over arrays has a price for each call,
-which is most of what a few rows seem to cost."""
+"""With so many the cost of a row is told better. They are asked in two calls, if there are enough:
+a function over arrays has a price for each call, most of what a few rows seem to cost."""
+
+LEAST_SHARE = 0.1
+"""At least this share of what a row of a call takes on average is its own."""
 
 
 Budget = Callable[[float], float]
@@ -52,8 +56,30 @@ def profile_within(
         more = min(more, rows - profile.rows, sample.num_rows - profile.rows)
         if more < FIRST_ROWS:
             break
-        profile = followed_by(profile, bound, sample.slice(profile.rows, more), tables, on_error)
+        fewer = more // 4 if more >= 4 * FIRST_ROWS else 0
+        if fewer:
+            few = sample.slice(profile.rows, fewer)
+            profile = followed_by(profile, bound, few, tables, on_error)
+        fewer_us, rest = profile.cost_us, sample.slice(profile.rows, more - fewer)
+        profile = followed_by(profile, bound, rest, tables, on_error)
+        if fewer:
+            profile = _sloped(profile, users, (fewer, fewer_us), more - fewer)
     return profile
+
+
+def _sloped(
+    profile: Profile, users: Sequence[int], before: tuple[int, Floats], rows: int
+) -> Profile:
+    """A profile with what a further row costs a function: by its last call, of so many rows, and
+    the one before. One that must come after others is asked about fewer, and keeps its mean."""
+    fewer, fewer_us = before
+    free = [at for at in users if not profile.after[at]]
+    mean_us = profile.cost_us[free]
+    slope_us = (mean_us * rows - fewer_us[free] * fewer) / (rows - fewer)
+    us = np.clip(slope_us, LEAST_SHARE * mean_us, mean_us)
+    drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
+    drop_us[free] = pass_us[free] = us
+    return replace(profile, drop_us=drop_us, pass_us=pass_us)
 
 
 def followed_by(
