@@ -58,6 +58,8 @@ from querymesh.query.model import Operator
 BESIDES = 2.0
 """A ruster of its own is also decided on and listened to: so many times what moving it takes."""
 
+Tabled = tuple[RouteToken, tuple[tuple[CutBy, int], ...], tuple[int, ...], int]
+
 
 class ContentRouter(ContentByTuple, EddyRouter):
     """Content-Learns: routes by the classifier attributes it has found, and goes on looking.
@@ -78,15 +80,14 @@ class ContentRouter(ContentByTuple, EddyRouter):
         super().__init__(operators, replace(routing, choice="least"), own, seed, visit_us)
         self.partitions = Partitions()
         self.learning = Learning(
-            self._profitable(), attributes, routing, self._estimates, self.partitions, self._merit,
-            fills_windows=bool(self._probed),
-        )  # fmt: skip
+            self._profitable(), attributes, routing, self._estimates, self.partitions, self._merit
+        )
         fixed = set(self.operators) - set(self.learning.operators)
         self.learning.pruned.update(dict.fromkeys(sorted(fixed), "has no choice of place"))
         self._targets: list[int] = []
         self._coded_of: Callable[[], ClassificationWindow | None] = no_window
         self._coded: dict[CutBy, Ints] = {}
-        self._tabled_by: tuple[object, ...] = ()
+        self._tabled_by: Tabled | tuple[()] = ()
         self._class_numbers: Ints = np.zeros(0, np.int64)
         """By number among all classes the one in the table, -1 if nobody was of that class."""
         self._apart_of: Table | None = None
@@ -166,7 +167,6 @@ class ContentRouter(ContentByTuple, EddyRouter):
         codes = partial(self.codes, window)
         alone = np.flatnonzero(leaves)
         if sizes and self.routing.one_route_per_chunk:
-            # A chunk goes by the mean of all its tuples.
             each = Classes(leaves, {cut_by: codes(cut_by) for cut_by in sizes})
             table, numbers = self._decided(window, token, each), np.arange(len(leaves))
         elif prod(sizes.values()) > MOST_CLASSES:
@@ -179,12 +179,12 @@ class ContentRouter(ContentByTuple, EddyRouter):
                 leaf_count = max(leaf_count, int(leaves.max()) + 1)
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             every = numbers_of(sizes, leaves, codes)
-            # Plain tuples go by a table that was made for others besides as well.
             fits = by == self._tabled_by or (leaf_count == 1 and by[:2] == self._tabled_by[:2])
             if not fits or self._class_numbers[every].min(initial=0) < 0:
                 self._table = None
-            classes = partial(self._classes, sizes, leaf_count, every, by)
-            table = self._lasting(window, token, len(leaves), classes)
+            table = self._lasting(
+                window, token, len(leaves), partial(self._classes, sizes, every, by)
+            )
             numbers = self._class_numbers[every]
         if not len(alone):
             return Chunk(table, numbers, None)
@@ -198,11 +198,9 @@ class ContentRouter(ContentByTuple, EddyRouter):
             self._apart = visits_until(table, self._targets, PROFILED)
         return self._apart
 
-    def _classes(
-        self, sizes: Mapping[CutBy, int], leaf_count: int, every: Ints, by: tuple[object, ...]
-    ) -> Classes:
+    def _classes(self, sizes: Mapping[CutBy, int], every: Ints, by: Tabled) -> Classes:
         """The classes that a table is made for: those that many tuples have, or all of them."""
-        classes, self._class_numbers = likely_classes(sizes, leaf_count, every)
+        classes, self._class_numbers = likely_classes(sizes, by[-1], every)
         self._tabled_by = by
         return classes
 

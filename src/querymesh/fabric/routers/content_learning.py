@@ -53,8 +53,6 @@ class Learning:
     """Attributes that are not tried, and why."""
     pruned: dict[int, str] = field(default_factory=dict)
     """Operators that are not profiled in this round, and why."""
-    fills_windows: bool = False
-    """Whether operators look at windows, which are empty when tuples begin to come."""
 
     def __post_init__(self) -> None:
         self.probability = self.routing.probability
@@ -75,8 +73,7 @@ class Learning:
         """The rows of probed states when the turn began."""
         self._debt_us = 0.0
         """What the last evaluation took, while it is not earned yet."""
-        if not (self.fills_windows and self.routing.all_at_first):
-            self._next()  # else once windows have something to tell: after a rest
+        self._next()
 
     @property
     def targets(self) -> list[int]:
@@ -209,14 +206,11 @@ class Learning:
         """Find the attribute that says most by each sample, and begin a trial of the pairs."""
         started = thread_time()
         self._usual, self._rate, self._trial = self._rate, RoutedWork(), {}
-        tried: list[str] | None = None
         for index, sample in self._samples.items():
             if sample.rows < self.sample_size:
                 self._note(index, "none", reason="too few tuples get there")
                 continue
-            if tried is None:  # all samples are of the same tuples, at random
-                tried = self._tried(sample)
-            names = [name for name in tried if name in sample.names]
+            names = self._tried(sample)
             self._widen(names, sample)
             found = sample.candidates(
                 names,
