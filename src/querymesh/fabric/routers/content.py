@@ -174,17 +174,15 @@ class ContentRouter(ContentByTuple, EddyRouter):
             table = self._decided(window, token, there_are)
         else:
             leaf_count = PROFILED + len(self._targets)
-            if len(alone):
-                # Tuples may have set out with more targets than there are by now.
-                leaf_count = max(leaf_count, int(leaves.max()) + 1)
+            # Tuples may have set out with more targets than there are by now.
+            leaf_count = max(leaf_count, int(leaves.max(initial=0)) + 1)
             by = (token, tuple(sizes.items()), tuple(self._targets), leaf_count)
             every = numbers_of(sizes, leaves, codes)
             fits = by == self._tabled_by or (leaf_count == 1 and by[:2] == self._tabled_by[:2])
             if not fits or self._class_numbers[every].min(initial=0) < 0:
                 self._table = None
-            table = self._lasting(
-                window, token, len(leaves), partial(self._classes, sizes, every, by)
-            )
+            classes = partial(self._classes, sizes, every, by)
+            table = self._lasting(window, token, len(leaves), classes)
             numbers = self._class_numbers[every]
         if not len(alone):
             return Chunk(table, numbers, None)
