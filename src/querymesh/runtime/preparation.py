@@ -25,7 +25,8 @@ class Preparation:
     engine was settled before. `calls` are rows on
     which users' functions were called; `remembered` is whether an earlier call of this session had
     decided already, so that nothing was spent this time. `priced` is what Catalyst does before the
-    Python stage, where it does something.
+    Python stage, where it does something. `plainly` is whether Spark's own filter calls the users'
+    functions too, since none of them costs so much that to spare calls would pay for the way.
     """
 
     mesh: Mesh
@@ -35,6 +36,7 @@ class Preparation:
     calls: int = 0
     remembered: bool = False
     priced: PricedStage | None = None
+    plainly: bool = False
 
     @property
     def learned(self) -> bool:

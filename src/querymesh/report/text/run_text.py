@@ -55,6 +55,8 @@ def did_text(run: Run) -> str:
         text = "\n".join(parts)
         return text if plan_loop is None else f"{text}\n\n{plan_loop.explain()}\n"
     view = run.view
+    if run.preparation is not None and run.preparation.plainly:
+        return "Spark's own filter runs it and calls the Python functions; nothing is counted there"
     if run.engine == "native":
         routes = counted(len(view.mesh.routes), "route")
         return f"Spark's generated code runs it, on {routes}; nothing is counted there"

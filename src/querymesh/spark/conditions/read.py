@@ -72,7 +72,8 @@ class ReadConditions:
     `remote` are functions that only tasks can call, by name, with the key of the whole condition:
     Spark evaluates it for a sample. `guarded` are parts that may raise as a sample evaluates them,
     only where the conditions hold that were written before. `trees` are Catalyst's readings of the
-    opaque parts.
+    opaque parts. `whole` are conditions as Spark would evaluate them, by each function over Arrow
+    arrays that they call.
     """
 
     query: Query
@@ -81,6 +82,7 @@ class ReadConditions:
     remote: Mapping[str, str] = field(default_factory=dict)
     guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
     trees: Mapping[str, Node] = field(default_factory=dict)
+    whole: Mapping[str, Column] = field(default_factory=dict)
 
 
 def read_conditions(
@@ -110,6 +112,7 @@ def read_conditions(
         reader.remote,
         reader.guarded_columns,
         reader.trees,
+        reader.whole,
     )
 
 
@@ -118,7 +121,7 @@ class ConditionReader:
 
     `conjuncts` are what they became; `guarded` are the places of those that may raise, and `guards`
     the conditions that hold before the next one is evaluated. `columns`, `remote`,
-    `guarded_columns` and `trees` are as `ReadConditions` has them.
+    `guarded_columns`, `trees` and `whole` are as `ReadConditions` has them.
     """
 
     def __init__(self, frame: DataFrame, functions: dict[str, Predicate]) -> None:
@@ -130,6 +133,7 @@ class ConditionReader:
         self.remote: dict[str, str] = {}
         self.guarded_columns: dict[str, tuple[Column | str, ...]] = {}
         self.trees: dict[str, Node] = {}
+        self.whole: dict[str, Column] = {}
         self.guards: list[str | Column] = []
         self.schema = named_once(arrow_schema(frame))
         self._ahead: dict[int, AnalysedExpression] = {}
@@ -328,9 +332,9 @@ class ConditionReader:
         self, part: AnalysedExpression, whole: AnalysedExpression, shown: str
     ) -> UserCall | None:
         """The call of a UDF, registered under a name of its own; None where Spark must call it."""
-        from querymesh.spark.udfs.unwrap import as_predicate, loads_on_driver, unwrapped
+        from querymesh.spark.udfs import unwrap
 
-        call = unwrapped(self.frame.sparkSession, part, self._worker_settings)
+        call = unwrap.unwrapped(self.frame.sparkSession, part, self._worker_settings)
         if call is None:
             return None
         name = self._free_name(call.name)
@@ -342,8 +346,11 @@ class ConditionReader:
                 args.append(ours.Column(None, name_read))
             else:
                 args.append(self.argument(argument))
-        self.functions[name] = as_predicate(call, name, labels)
-        if not loads_on_driver(call):
+        self.functions[name] = unwrap.as_predicate(call, name, labels)
+        self.whole.pop(name, None)
+        if unwrap.takes_arrow(call):
+            self.whole[name] = column_of(self.frame.sparkSession, whole.expression)
+        if not unwrap.loads_on_driver(call):
             self.remote[name] = self._opaque(whole, shown).key
         return UserCall(name, tuple(args))
 

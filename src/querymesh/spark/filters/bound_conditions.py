@@ -22,4 +22,4 @@ def bound_conditions(
     check_classic(df)
     read = read_conditions(df, conditions, functions)
     bound = read.query.bind({SOURCE: read.schema})
-    return bound, CatalystColumns(read.columns, read.remote, read.guarded, read.trees)
+    return bound, CatalystColumns(read.columns, read.remote, read.guarded, read.trees, read.whole)

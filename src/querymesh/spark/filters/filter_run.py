@@ -22,7 +22,12 @@ from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
-from querymesh.spark.filters.native import CatalystColumns, run_native, why_not_native
+from querymesh.spark.filters.native import (
+    CatalystColumns,
+    run_native,
+    run_plainly,
+    why_not_native,
+)
 from querymesh.spark.filters.prepared import PreparedTrainer
 from querymesh.spark.filters.pushed import left_to_spark
 from querymesh.spark.filters.staged import (
@@ -94,7 +99,10 @@ def run_filter(
     beginning = options.policy.begin(job)
     mesh = beginning.meshes[alias]
     engine = _settled(options, suited, mesh, job)
-    if mesh.stages is not None:
+    plainly = trainer.preparation is not None and trainer.preparation.plainly
+    if plainly:
+        engine = "native"
+    elif mesh.stages is not None:
         engine = "fabric" if mesh.stages.in_python(mesh) else "native"
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
@@ -102,7 +110,9 @@ def run_filter(
     run.preparation = trainer.preparation
     if run.preparation is not None and run.preparation.priced is not None:
         run.loops.append(PriceLoop(session, alias, run.preparation.priced))
-    if engine == "native":
+    if plainly:
+        out = run_plainly(whole, bound, columns, left.below)
+    elif engine == "native":
         out = run_native(whole, bound, mesh, columns, left.below)
     else:
         out = _on_fabric(filtering, data, job, beginning, run)

@@ -47,6 +47,7 @@ from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
+from querymesh.spark.filters.native import can_run_plainly
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
 from querymesh.spark.filters.staged import tellable
@@ -233,11 +234,12 @@ class Learning:
         profile = profile_within(bound, first, {}, on_error, budget_s)
         row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
-            return self.as_written(
+            written = self.as_written(
                 f"all conditions together take about {row_us:.2g} µs a row, too little for "
                 "learning to pay: it runs as written",
                 profile,
             )
+            return replace(written, plainly=self._spark_can)
         native = self.costs.in_catalyst(taken, budget_s(self._called_us(profile) / 1e6))
         if not self.insist and not native.sure:
             return self.as_written(
@@ -271,9 +273,11 @@ class Learning:
         return list(self.job.bound.schemas[self.job.bound.source.alias].names)
 
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
-        mesh = decision.mesh if decision.chosen != PLAIN else self._written(decision.why)
+        plain = decision.chosen == PLAIN
+        mesh = self._written(decision.why) if plain else decision.mesh
         found = Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
-        if self.evidence is None:
+        found = replace(found, plainly=plain and self._spark_can)
+        if self.evidence is None or found.plainly:
             return found
         priced = self.costs.in_catalyst(self.evidence.sample, budget_s=0.0).us
         return replace(found, priced=priced_stage(mesh, profile, priced, self.job.prices))
@@ -284,6 +288,13 @@ class Learning:
         if profile is None:
             return Preparation(mesh, None, self.seconds)
         return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+
+    @property
+    def _spark_can(self) -> bool:
+        """Whether Spark's own filter could run it, functions and all, as well as plain Spark."""
+        if self.job.source.isStreaming or self.job.on_error != "raise":
+            return False
+        return can_run_plainly(self.job.bound, self.job.columns)
 
     def _written(self, why: str) -> Mesh:
         return written_in_stages(self.job.bound, why)

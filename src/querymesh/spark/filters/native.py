@@ -38,13 +38,15 @@ class CatalystColumns:
     `remote` has the keys of conditions by the Python function they call, which only tasks can.
     `guarded` has those that may raise as they are evaluated out of their place, for a sample, each
     after the conditions that were written before: it is evaluated only where they hold. `trees`
-    are Catalyst's readings of opaque parts, by key.
+    are Catalyst's readings of opaque parts, by key. `whole` are conditions as they were given, by
+    each of the user's functions over Arrow arrays that they call.
     """
 
     opaque: Mapping[str, Column | str] = field(default_factory=dict)
     remote: Mapping[str, str] = field(default_factory=dict)
     guarded: Mapping[str, tuple[Column | str, ...]] = field(default_factory=dict)
     trees: Mapping[str, Node] = field(default_factory=dict)
+    whole: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def sampled(self) -> dict[str, Column]:
@@ -131,6 +133,28 @@ def run_native(
         return project(source.filter(columns.filter_by(every)) if every else source, bound)
     kept = source.filter(columns.filter_by(below)) if below else source
     return project(kept.filter(mesh_condition(bound, mesh.tree, routes, columns)), bound)
+
+
+def can_run_plainly(bound: BoundQuery, columns: CatalystColumns) -> bool:
+    """Whether Spark's own filter could take all conditions as given, functions among them."""
+    return bool(columns.whole) and all(
+        isinstance(operator, Filter) and user_calls_of(operator.expr) <= columns.whole.keys()
+        for operator in bound.operators
+    )
+
+
+def run_plainly(
+    source: DataFrame, bound: BoundQuery, columns: CatalystColumns, below: Sequence[Expr]
+) -> DataFrame:
+    """The query as one filter of Spark's own, which calls Python functions by itself."""
+    native = conditions_of(bound)
+    written = [
+        native.get(operator.index) or columns.whole[min(user_calls_of(operator.expr))]
+        for operator in bound.operators
+        if isinstance(operator, Filter)
+    ]
+    every = [each if isinstance(each, Column) else columns.of(each) for each in (*below, *written)]
+    return project(source.filter(reduce(lambda left, right: left & right, every)), bound)
 
 
 def project(kept: DataFrame, bound: BoundQuery) -> DataFrame:

@@ -37,6 +37,8 @@ EVAL_TYPES = (
 )
 """The kinds of UDFs that give a value for each row."""
 
+ARROW_TYPES = (PythonEvalType.SQL_SCALAR_ARROW_UDF, PythonEvalType.SQL_SCALAR_ARROW_ITER_UDF)
+
 _SIMPLE = (
     *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType),
     *(T.DoubleType, T.DecimalType, T.StringType, T.CharType, T.VarcharType, T.BinaryType),
@@ -138,6 +140,11 @@ def as_predicate(call: SparkFunctionCall, name: str, argument_columns: Sequence[
         columns=tuple(argument_columns),
         returns=call.function.returns_arrow,
     )
+
+
+def takes_arrow(call: SparkFunctionCall) -> bool:
+    """Whether the function is one over Arrow arrays, which Spark calls as cheaply as we do."""
+    return call.eval_type in ARROW_TYPES
 
 
 def loads_on_driver(call: SparkFunctionCall) -> bool:
