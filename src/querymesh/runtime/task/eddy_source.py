@@ -23,7 +23,7 @@ from querymesh.runtime.channel import Channel
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.router_source import TaskStart
 from querymesh.runtime.task_report import RouterSnapshot, ViewReport
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 _NO_BATCH = -1
 

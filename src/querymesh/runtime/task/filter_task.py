@@ -23,7 +23,7 @@ from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.router_source import RouterSource, TaskStart
 from querymesh.runtime.task_report import TaskReport, ViewReport
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 SENT = "__querymesh_sent"
 """The column that says which of those that come and go are there."""

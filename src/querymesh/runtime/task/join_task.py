@@ -37,7 +37,7 @@ from querymesh.runtime.task.router_source import RouterSource
 from querymesh.runtime.task.shard_files import ShardFiles, Storing, merge_clocks
 from querymesh.runtime.task.slots import NOW, SlotMap, shard_numbers
 from querymesh.runtime.task_report import TaskReport, ViewReport
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 Tables = Callable[[], Mapping[str, pa.Table]]
 """The static tables of a query by alias, as they were sent to the tasks; picklable."""

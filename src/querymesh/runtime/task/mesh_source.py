@@ -11,7 +11,7 @@ from querymesh.runtime.channel import Channel, ChannelState
 from querymesh.runtime.task.place import TaskPlace
 from querymesh.runtime.task.router_source import TaskStart
 from querymesh.runtime.task_report import ViewReport
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 _routers: WorkerCache[tuple[str, int], MeshRouter] = WorkerCache(64)
 """By run and version."""

@@ -15,7 +15,7 @@ from querymesh.runtime.state.block_layout import BlockLayout
 from querymesh.runtime.state.files import BlockEntry
 from querymesh.runtime.state.store import ShardState
 from querymesh.runtime.task_report import StreamState, TaskReport
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 _partitions: WorkerCache[tuple[str, str, int], dict[str, Partition]] = WorkerCache(16)
 """By run, storing and shard, the mapped partitions by file: a worker serves many batches, and

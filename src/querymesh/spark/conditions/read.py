@@ -36,7 +36,6 @@ from querymesh.query.model import Query, Relation
 from querymesh.query.parse.query import SOURCE, Functions, condition_of, registered
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.render import to_text
-from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.facts import SUBQUERIES, may_raise
 from querymesh.spark.conditions.given import Condition
@@ -50,6 +49,7 @@ from querymesh.spark.context import (
 )
 from querymesh.spark.filters.native import behind
 from querymesh.spark.schema import arrow_schema, arrow_type, has_namesakes, named_once
+from querymesh.worker_cache import WorkerCache
 
 _known: WorkerCache[tuple[str, pa.Schema], Expr | QueryMeshError] = WorkerCache(1024)
 """What our own reader made of texts on a schema: to parse one takes about a millisecond."""

@@ -13,12 +13,12 @@ from querymesh.mesh.written import written_in_stages
 from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
-from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.fixed_engine import FixedEngineLearning
 from querymesh.spark.filters.learning import TOO_SMALL, Learning
 from querymesh.spark.inputs import Data
 from querymesh.spark.prices.machine_prices import price_level
+from querymesh.worker_cache import WorkerCache
 
 KEPT = 64
 """Decisions that a session remembers."""

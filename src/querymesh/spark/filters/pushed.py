@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from querymesh.query.bind.share import SharedQuery
 from querymesh.query.expr import Expr, Opaque, columns_of, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
-from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.conditions.comparisons import is_comparison
 from querymesh.spark.conditions.facts import is_cheap
 from querymesh.spark.context import fields_analysed
 from querymesh.spark.filters.native import CatalystColumns, native_sql
+from querymesh.worker_cache import WorkerCache
 
 KEPT = 256
 """Readings that are kept."""

@@ -21,11 +21,11 @@ from pyspark.util import PythonEvalType
 from pyspark.worker import EvalConf, RunnerConf
 from pyspark.worker_message import UDFInfo
 
-from querymesh.runtime.worker_cache import WorkerCache
 from querymesh.spark.context import task_attempt
 from querymesh.spark.udfs.batch_feed import FedFunction
 from querymesh.spark.udfs.pickled_results import results_of_pickle
 from querymesh.spark.udfs.spark_function import SparkFunction
+from querymesh.worker_cache import WorkerCache
 
 Loop = Callable[[int, Iterator[Any]], Iterator[Any]]
 """Spark's own loop around a UDF, from the number of a partition and its batches or rows."""

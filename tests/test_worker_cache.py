@@ -2,7 +2,7 @@
 
 import pytest
 
-from querymesh.runtime.worker_cache import WorkerCache
+from querymesh.worker_cache import WorkerCache
 
 
 def test_a_value_is_made_once_and_found_again() -> None:
