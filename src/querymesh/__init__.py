@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from querymesh.mesh.join_mesh import JoinMesh, load
     from querymesh.mesh.mesh import Mesh
     from querymesh.optimize.placement.advice import Advice
+    from querymesh.query.costly.memo import Memo
     from querymesh.query.model import Query
-    from querymesh.query.predicate.predicate import Predicate, function, predicate
+    from querymesh.query.predicate.decorators import function, predicate
+    from querymesh.query.predicate.predicate import Predicate
     from querymesh.runtime.run import Run
     from querymesh.spark.fair import fair, in_rounds
     from querymesh.spark.filters.advise import advise
@@ -55,7 +57,9 @@ _FROM = {
     "mesh.mesh": ("Mesh",),
     "optimize.placement.advice": ("Advice",),
     "query.model": ("Query",),
-    "query.predicate.predicate": ("Predicate", "function", "predicate"),
+    "query.costly.memo": ("Memo",),
+    "query.predicate.decorators": ("function", "predicate"),
+    "query.predicate.predicate": ("Predicate",),
     "runtime.run": ("Run",),
     "spark.fair": ("fair", "in_rounds"),
     "spark.filters.advise": ("advise",),
@@ -73,6 +77,7 @@ _MODULE_OF = {name: module for module, names in _FROM.items() for name in names}
 __all__ = [
     "Advice",
     "JoinMesh",
+    "Memo",
     "Mesh",
     "MeshFileError",
     "OptionError",

@@ -9,7 +9,8 @@ from meaning import computed
 from querymesh.query.evaluate import evaluate
 from querymesh.query.expr import Column, Expr
 from querymesh.query.parse.query import condition_of
-from querymesh.query.predicate.predicate import Predicate, function, predicate
+from querymesh.query.predicate.decorators import function, predicate
+from querymesh.query.predicate.predicate import Predicate
 
 X = pa.array([1.0, None, math.nan, -0.0])
 S = pa.array(["a%b", "a\nb", None, "É"])

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from querymesh.query.predicate.predicate import Predicate, predicate
+from querymesh.query.predicate.decorators import predicate
+from querymesh.query.predicate.predicate import Predicate
 
 BULLISH_PATTERNS = {
     "double bottom": re.compile(r"d{4,}u{3,}d{3,}u{5,}"),

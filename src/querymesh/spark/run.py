@@ -14,6 +14,7 @@ from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
+from querymesh.query.costly.in_run import in_run
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.query.render import to_text
@@ -74,6 +75,7 @@ def run(
         on_error=on_error, sample=sample,
     )  # fmt: skip
     query, mesh = _query_and_mesh(query_or_mesh)
+    query = replace(query, functions=in_run(query.functions))
     given = bind_inputs(query, inputs)
     bound = given.bound
     options.policy.check(bound, options.engine)
@@ -120,6 +122,7 @@ def run_all(
             "queries that share one pass are not aggregated: run the one that aggregates by "
             "itself, or aggregate the DataFrames that come out"
         )
+    asked = tuple(replace(query, functions=in_run(query.functions)) for query in asked)
     given = bind_shared(asked, inputs)
     options.policy.check(given.bound, options.engine)
     options = replace(options, sample=given.sample(options.sample))

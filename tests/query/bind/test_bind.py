@@ -8,7 +8,8 @@ from querymesh.errors import QueryError, SchemaError, UnsupportedError
 from querymesh.query.expr import Call, Cast, Column, Expr, Literal
 from querymesh.query.model import BoundQuery, Filter, Lookup
 from querymesh.query.parse.query import query, where
-from querymesh.query.predicate.predicate import Predicate, predicate
+from querymesh.query.predicate.decorators import predicate
+from querymesh.query.predicate.predicate import Predicate
 
 SCHEMAS = {
     "Stock": pa.schema(

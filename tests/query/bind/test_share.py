@@ -7,7 +7,8 @@ from querymesh.errors import QueryError, SchemaError
 from querymesh.query.bind.share import MOST_QUERIES, SharedQuery, queries_in, result_name, share
 from querymesh.query.model import Lookup
 from querymesh.query.parse.query import query
-from querymesh.query.predicate.predicate import Predicate, predicate
+from querymesh.query.predicate.decorators import predicate
+from querymesh.query.predicate.predicate import Predicate
 
 SCHEMAS = {
     "s": pa.schema([("a", pa.int64()), ("k", pa.int64()), ("price", pa.float64())]),

@@ -9,7 +9,7 @@ from querymesh.query.bind.share_joins import share_joins
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Window
 from querymesh.query.parse.query import query
-from querymesh.query.predicate.predicate import predicate
+from querymesh.query.predicate.decorators import predicate
 from querymesh.query.shared_join import SharedJoin
 
 STREAM = pa.schema(

@@ -6,7 +6,7 @@ from querymesh.query.bind.windowed_join import LONGEST_WINDOW, bind_join, stream
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Filter, Meeting, Probe, Window
 from querymesh.query.parse.query import query
-from querymesh.query.predicate.predicate import predicate
+from querymesh.query.predicate.decorators import predicate
 
 INSTANT = pa.timestamp("us", "UTC")
 WIDE = pa.schema(

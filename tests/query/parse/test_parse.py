@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 from querymesh.errors import QueryError, QueryMeshError, UnsupportedError
 from querymesh.query.expr import Call, Column, Literal, SparkText, UserCall, part_name
 from querymesh.query.parse.query import query, where
-from querymesh.query.predicate.predicate import predicate
+from querymesh.query.predicate.decorators import predicate
 from querymesh.query.render import to_text
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("s", pa.string())])

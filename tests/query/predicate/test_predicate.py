@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 import pytest
 
 from querymesh.errors import OptionError, PredicateError, QueryError
-from querymesh.query.predicate.predicate import Predicate, function, predicate
+from querymesh.query.predicate.decorators import function, predicate
+from querymesh.query.predicate.predicate import Predicate
 
 PORTS = pa.array([22, 80, None, 445])
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from querymesh.errors import PredicateError
-from querymesh.query.predicate.predicate import predicate
+from querymesh.query.predicate.decorators import predicate
 
 TEXTS = pa.array(["Ab", "x", None, "yy"])
 NUMBERS = pa.array([1, 5, None, 7])

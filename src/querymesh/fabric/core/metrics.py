@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from querymesh.query.costly.tally import Tally
+
 
 @dataclass
 class Visits:
@@ -58,6 +60,8 @@ class Metrics:
     visits: dict[tuple[int, int, int], Visits] = field(default_factory=lambda: defaultdict(Visits))
 
     routing: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
+    asked: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    """By user function, what became of the rows that it was to answer."""
 
     def add(self, other: Metrics) -> None:
         """Add another task's figures to these."""
@@ -73,6 +77,8 @@ class Metrics:
             self.visits[key].add(visits)
         for way, calls in other.routing.items():
             self.routing[way] += calls
+        for name, tally in other.asked.items():
+            self.asked[name].add(tally)
 
     @property
     def routing_calls(self) -> int:

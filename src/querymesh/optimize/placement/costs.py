@@ -49,6 +49,9 @@ class Costs:
     catalyst_doubt
         Catalyst's costs may be too high by this factor, since they are timed coarsely. An operator
         is only taken away from Catalyst if that pays at the lower cost, too. Defaults to 1.
+    called_us
+        One call of each operator's Python function, where that is more: plain Spark calls it on
+        every row, and here equal inputs may be asked about once. Defaults to what it costs here.
     """
 
     catalyst_us: Floats
@@ -56,6 +59,7 @@ class Costs:
     python_pass_us: Floats
     transport_us: Transport
     catalyst_doubt: float = 1.0
+    called_us: Floats | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.catalyst_us, self.python_drop_us, self.python_pass_us)
@@ -177,7 +181,8 @@ def plain_us(profile: Profile, costs: Costs) -> Floats:
     for k in python:
         passed = np.minimum(profile.outcomes[:, k - 1], 1.0)
         drop_us, pass_us = costs.python_drop_us[k - 1], costs.python_pass_us[k - 1]
-        each += drop_us + (pass_us - drop_us) * passed
+        here_us = drop_us + (pass_us - drop_us) * passed
+        each += here_us if costs.called_us is None else np.maximum(here_us, costs.called_us[k - 1])
     return us + each * left_by(profile, native)
 
 

@@ -6,195 +6,153 @@
                                                                  one batch │ nothing
 
 What a call costs is measured as it goes, and so is how often inputs repeat: on cheap functions, and
-where every input is new, nothing is looked up, and it is tried again much later.
+where every input is new, nothing is looked up, and it is looked again much later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from querymesh.query.costly.answers import Answers
 from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of
-from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.memory import Memory, memories
+from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.tally import Tally
 from querymesh.query.predicate.failing_rows import Raised
-from querymesh.worker_cache import WorkerCache
 
 Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
-"""Asks a function about rows: arrays of checked answers, or `Raised`, piece by piece."""
+"""Asks a function about rows: arrays of checked answers or `Raised`, piece by piece."""
 
 FIRST_ROWS = 64
 """A function is asked about so many rows first, and judged by them."""
 
-KEY_US = 4.0
-"""What it costs to look one input up, or to remember its answer."""
-
-ENCODE_US = 0.2
-"""What it costs to tell one value of a column apart from the others of its batch."""
-
 ALWAYS_US = 1000.0
-"""A call that costs more is remembered even where inputs do not seem to repeat."""
+"""The answer of a call that costs more is remembered even where inputs do not seem to repeat."""
 
-LONG = 1 << 16
-"""Rows after which it is looked again whether remembering pays; twice as many each further time."""
-
-
-@dataclass
-class Tally:
-    """What became of the rows of one function in this process.
-
-    `rows` were to be answered; `distinct` is how many of them differed, batch by batch, as far as
-    anybody looked; the function was `asked` about so many, in so many `calls`.
-    """
-
-    rows: int = 0
-    distinct: int = 0
-    asked: int = 0
-    calls: int = 0
-
-    def minus(self, other: Tally) -> Tally:
-        """What came after another."""
-        return Tally(
-            self.rows - other.rows, self.distinct - other.distinct,
-            self.asked - other.asked, self.calls - other.calls,
-        )  # fmt: skip
+PAUSE_ROWS = 1 << 16
+"""Rows after which it is looked again whether inputs repeat; twice as many each further time."""
 
 
 @dataclass
 class Asking:
     """One function in this process: what is remembered of it, and whether that pays.
 
-    `memo` is None where it is ours to say.
+    `always` is whether it is remembered in any case; else that is for what is measured to say.
     """
 
-    memo: Memo | None
     memory: Memory
+    returns: pa.DataType
+    always: bool = False
     tally: Tally = field(default_factory=Tally)
     call_us: float | None = None
     """What a row costs that the function is asked about; None before it was asked."""
-    remembers: bool = True
-    """Whether answers are looked up and remembered across batches."""
-    groups: bool = True
-    """Whether equal rows of one batch are asked about once."""
+    tell_us: float = 0.0
+    """What it costs to tell a row from the others of its batch."""
+    find_us: float = 0.0
+    """What it costs to find the answer of an input, or to remember it."""
+    _remembers: bool = True
+    _groups: bool = True
+    _looked_up: int = 0
+    _found: int = 0
     _until_next_look: int = 0
-    _pause: int = LONG
+    _pause: int = PAUSE_ROWS
 
-    def answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> list[Piece]:
+    @property
+    def remembers(self) -> bool:
+        """Whether answers are kept across batches."""
+        return self.always or self._remembers
+
+    @property
+    def look_us(self) -> float:
+        """What a row costs whose answer is known."""
+        return self.tell_us + self.find_us
+
+    def answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
         """The answers of n rows, asking no more than is needed."""
-        if self.memo is None and self.call_us is None and n > FIRST_ROWS:
-            head = self._answers(ask, [arg.slice(0, FIRST_ROWS) for arg in args], FIRST_ROWS)
-            rest = n - FIRST_ROWS
-            tail = self._answers(ask, [arg.slice(FIRST_ROWS, rest) for arg in args], rest)
-            later = (Piece(each.start + FIRST_ROWS, each.rows, each.result) for each in tail)
-            return [*head, *later]
+        if not self.always and self.call_us is None and n > FIRST_ROWS:
+            head, tail = (
+                ([arg.slice(start, rows) for arg in args], rows)
+                for start, rows in ((0, FIRST_ROWS), (FIRST_ROWS, n - FIRST_ROWS))
+            )
+            return self._answers(ask, *head).followed_by(self._answers(ask, *tail))
         return self._answers(ask, args, n)
 
-    def _answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> list[Piece]:
+    def _answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
         self.tally.rows += n
-        if not self.groups:
-            self._until_next_look -= n
-            if self._until_next_look > 0:
-                self.tally.distinct += n
-                return self._asked(ask, args, n)
-            self.groups = self.remembers = True
-        kinds = distinct_rows(args)
-        self.tally.distinct += len(kinds)
-        found = self._of_kinds(ask, kinds.take(args), len(kinds))
-        if self.memo is None:
-            self._judge(n, len(kinds), len(args))
-        return _spread(found, kinds)
-
-    def _of_kinds(self, ask: Ask, args: Sequence[pa.Array], n: int) -> list[Piece]:
-        """The answers of rows that differ: remembered ones, and those of the function."""
-        if not self.remembers:
+        if not self._is_time_to_look(n):
+            self.tally.distinct += n
             return self._asked(ask, args, n)
-        keys = keys_of(args)
+        started = perf_counter()
+        kinds = distinct_rows(args)
+        self.tell_us = 1e6 * (perf_counter() - started) / n
+        self.tally.distinct += len(kinds)
+        found = self._of_kinds(ask, kinds, args)
+        if not self.always:
+            self._judge(1.0 - len(kinds) / n)
+        return found
+
+    def _is_time_to_look(self, rows: int) -> bool:
+        """Whether equal rows are told from others in this batch."""
+        if self.always or self._groups:
+            return True
+        self._until_next_look -= rows
+        return self._until_next_look <= 0
+
+    def _of_kinds(self, ask: Ask, kinds: Distinct, args: Sequence[pa.Array]) -> Answers:
+        inputs = kinds.take(args)
+        if not self.remembers:
+            return self._asked(ask, inputs, len(kinds)).spread(kinds)
+        started = perf_counter()
+        keys = keys_of(inputs)
         known = self.memory.find(keys)
-        if not known:
-            return self._remembered(keys, self._asked(ask, args, n))
-        unknown = [at for at, key in enumerate(keys) if key not in known]
-        if unknown:
-            new_args = [arg.take(pa.array(unknown)) for arg in args]
-            new_keys = [keys[at] for at in unknown]
-            pieces = self._remembered(new_keys, self._asked(ask, new_args, len(unknown)))
-            failed: dict[bytes, Raised] = {}
-            for piece in pieces:
-                of_piece = new_keys[piece.start : piece.start + piece.rows]
-                if isinstance(piece.result, Raised):
-                    failed |= dict.fromkeys(of_piece, piece.result)
-                else:
-                    known |= dict(zip(of_piece, piece.result.to_pylist(), strict=True))
-            if failed:
-                values = [failed[key] if key in failed else known[key] for key in keys]
-                return [Piece(at, 1, value) for at, value in enumerate(values)]
-        return [Piece(0, n, [known[key] for key in keys])]
+        self.find_us = 1e6 * (perf_counter() - started) / len(keys)
+        self._looked_up, self._found = self._looked_up + len(keys), self._found + len(known)
+        unknown = np.array([at for at, key in enumerate(keys) if key not in known], dtype=np.int64)
+        values = pa.array([known[key] for key in keys if key in known], self.returns)
+        if not len(unknown):
+            return Answers(values).spread(kinds)
+        new_keys = [keys[at] for at in unknown]
+        new_inputs = [arg.take(pa.array(unknown)) for arg in inputs] if len(known) else inputs
+        asked = self._asked(ask, new_inputs, len(unknown), new_keys)
+        return asked.mixed_with(values, unknown, len(keys)).spread(kinds)
 
-    def _remembered(self, keys: Sequence[bytes], pieces: list[Piece]) -> list[Piece]:
-        good = [piece for piece in pieces if not isinstance(piece.result, Raised)]
-        of_pieces = [keys[piece.start : piece.start + piece.rows] for piece in good]
-        values = [value for piece in good for value in piece.result.to_pylist()]
-        self.memory.put([key for each in of_pieces for key in each], values)
-        return pieces
-
-    def _asked(self, ask: Ask, args: Sequence[pa.Array], n: int) -> list[Piece]:
+    def _asked(
+        self, ask: Ask, args: Sequence[pa.Array], n: int, keys: Sequence[bytes] = ()
+    ) -> Answers:
+        """What the function says; under their keys the answers are remembered."""
         started = perf_counter()
         pieces = ask(args, n)
-        self.call_us = 1e6 * (perf_counter() - started) / n
-        self.tally.asked += n
+        seconds = perf_counter() - started
+        self.call_us = 1e6 * seconds / n
+        self.tally.seconds += seconds
+        self.tally.asked += sum(piece.rows for piece in pieces)
         self.tally.calls += len(pieces)
-        return pieces
+        if keys:
+            self._remember(keys, pieces)
+        return Answers.of(pieces, args, self.returns)
 
-    def _judge(self, rows: int, kinds: int, columns: int) -> None:
-        """Whether to go on, by what was seen of this batch."""
+    def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
+        good = [piece for piece in pieces if not isinstance(piece.result, Raised)]
+        of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
+        self.memory.put(of_good, [value for p in good for value in p.result.to_pylist()])
+
+    def _judge(self, repeated: float) -> None:
+        """Whether to go on, by the share of a batch's rows that were equal to others of it."""
         if self.call_us is None:  # all was known
             return
-        new = self.tally.asked / self.tally.rows
-        saved_us = self.call_us * (1.0 - new)
-        self.remembers = self.call_us > ALWAYS_US or saved_us > KEY_US * kinds / rows
-        saved_us = self.call_us * (1.0 - kinds / rows)
-        self.groups = self.remembers or saved_us > ENCODE_US * columns
-        if not self.groups:
+        found = self._found / self._looked_up if self._looked_up else 0.0
+        saved_us = self.call_us * max(repeated, found)
+        self._remembers = self.call_us > ALWAYS_US or saved_us > self.look_us
+        self._groups = self._remembers or self.call_us * repeated > self.tell_us
+        if not self._groups:
             self._until_next_look = self._pause
             self._pause *= 2
 
-
-def _spread(pieces: list[Piece], kinds: Distinct) -> list[Piece]:
-    """The answers of kinds, for all rows; where some failed, row by row."""
-    rows = len(kinds.kind_of)
-    if len(pieces) == 1 and pieces[0].rows == rows:
-        return pieces
-    if not any(isinstance(piece.result, Raised) for piece in pieces):
-        values = [value for piece in pieces for value in _listed(piece.result)]
-        return [Piece(0, rows, [values[kind] for kind in kinds.kind_of])]
-    by_kind: list[Any] = []
-    for piece in pieces:
-        failed = isinstance(piece.result, Raised)
-        by_kind += [piece.result] * piece.rows if failed else _listed(piece.result)
-    return [Piece(row, 1, by_kind[kind]) for row, kind in enumerate(kinds.kind_of)]
-
-
-def _listed(values: Any) -> list[Any]:
-    return values if isinstance(values, list) else values.to_pylist()
-
-
-_askings: WorkerCache[str, Asking] = WorkerCache(64)
-"""By the identity of a function in a run."""
-
-
-def asking_of(identity: str, name: str, memo: Memo | None) -> Asking:
-    """What this process remembers of a function in a run."""
-
-    def make() -> Asking:
-        return Asking(memo, memory_of(identity, name, memo))
-
-    return _askings.get_or_make(identity, make)
-
-
-def memory_of(identity: str, name: str, memo: Memo | None) -> Memory:
-    """The answers that this process remembers of a function in a run."""
-    return memories.get_or_make(identity, lambda: Memory(memo or Memo(), name))
+    def snapshot(self) -> Tally:
+        """The counts so far, to be compared with later ones."""
+        return replace(self.tally)

@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from querymesh.errors import PredicateError
 from querymesh.query.costly.calling import Calling
 from querymesh.query.predicate.failing_rows import Raised
 
@@ -42,7 +43,13 @@ class Piece:
 
 
 def call_in_pieces(
-    call: Call, calling: Calling, args: Sequence[pa.Array], n: int, *, is_async: bool
+    call: Call,
+    calling: Calling,
+    args: Sequence[pa.Array],
+    n: int,
+    *,
+    is_async: bool,
+    stop_at_failure: bool = False,
 ) -> list[Piece]:
     """The results of all pieces, in order; `Raised` where one failed for good."""
     size = calling.batch or n
@@ -62,6 +69,8 @@ def _attempts(call: Call, calling: Calling, args: Sequence[pa.Array], n: int) ->
     for attempt in range(1, calling.retries + 2):
         try:
             return call(args, n)
+        except PredicateError:
+            raise
         except Exception as error:
             if attempt > calling.retries or not isinstance(error, calling.retry_on):
                 return Raised(error)

@@ -12,7 +12,8 @@ from typing import Any
 from querymesh.errors import QueryError
 from querymesh.query.expr import Expr
 from querymesh.query.model import Query
-from querymesh.query.predicate.predicate import Predicate, predicate
+from querymesh.query.predicate.decorators import predicate
+from querymesh.query.predicate.predicate import Predicate
 
 Functions = Mapping[str, Predicate | Callable[..., Any]]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from querymesh.errors import PredicateError
 from querymesh.query.predicate.user_frames import user_traceback
 
 Run = Callable[[Sequence[pa.Array], int], Any]
@@ -33,6 +34,8 @@ def results_by_halves(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tu
         return
     try:
         result = run(args, n)
+    except PredicateError:  # of a wrong length or type: no row is to blame
+        raise
     except Exception as error:
         if n == 1:
             yield 1, Raised(error)

@@ -1,4 +1,4 @@
-"""User functions: how a Python function becomes an operator or a part of a SQL expression.
+"""A user's function as the optimizer and the operators see it.
 
 A function gets Arrow arrays, pandas Series or single values, and gives one value per row back. What
 it gives is checked each time, because a wrong length or type would otherwise surface far away, as a
@@ -8,10 +8,10 @@ wrong result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,11 @@ import pyarrow as pa
 from querymesh.arrays import Bools
 from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
 from querymesh.explained import Shown
+from querymesh.query.costly.answers import Answers, FailedCall
+from querymesh.query.costly.calling import USUAL, Calling
+from querymesh.query.costly.in_run import asking_of
+from querymesh.query.costly.memo import Memo, memo_of
+from querymesh.query.costly.pieces import Piece, call_in_pieces, is_async
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array
 from querymesh.query.predicate.user_frames import user_traceback
@@ -33,8 +38,10 @@ class Predicate(Shown):
     """A Python function with what the optimizer must know about it.
 
     `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
-    the measured time of a row (or for money, or tokens); `after` names operators that must come
-    earlier on every route; `vectorised` says what the function is given.
+    the measured time of a row; `after` names operators that must come earlier on every route;
+    `vectorised` says what the function is given. `calling` is how it is called, `memo` what is
+    remembered of it (None is what pays), `deterministic` whether equal inputs have equal answers.
+    `identity` tells it apart in a run (`in_run.py`).
     """
 
     fn: Callable[..., Any]
@@ -44,6 +51,10 @@ class Predicate(Shown):
     after: tuple[str, ...] = ()
     returns: pa.DataType = _BOOLEAN
     vectorised: Given = True
+    calling: Calling = USUAL
+    memo: Memo | bool | None = None
+    deterministic: bool = True
+    identity: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -66,6 +77,12 @@ class Predicate(Shown):
             raise SetupError(
                 f'predicate {self.name}: vectorised="pandas" needs pandas: pip install pandas'
             )
+        memo_of(self.name, self.memo)
+        if self.memo and not self.deterministic:
+            raise OptionError(
+                f"predicate {self.name}: what is not deterministic cannot be remembered: leave out "
+                "memo= or deterministic=False"
+            )
 
     def __repr__(self) -> str:
         returns = "" if self.returns == _BOOLEAN else f" gives {self.returns}"
@@ -78,6 +95,16 @@ class Predicate(Shown):
         """Call the function itself, so that a decorated function can still be tested alone."""
         return self.fn(*args, **kwargs)
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether its options say that a call of it costs more than any other work on a row."""
+        return self.calling != USUAL or bool(self.memo) or is_async(self.fn)
+
+    @property
+    def may_be_remembered(self) -> bool:
+        """Whether equal inputs may be asked about once."""
+        return self.deterministic and self.memo is not False
+
     def apply(self, args: Sequence[pa.Array], n: int, *, alone: bool = False) -> pa.Array:
         """The function's value for each of n rows; PredicateError if it raises or misbehaves.
 
@@ -85,38 +112,95 @@ class Predicate(Shown):
         """
         if n == 0:
             return pa.array([], self.returns)
-        try:
-            result = self._run(args, n)
-        except Exception as error:
-            raised = error
-        else:
-            return self._checked(result, n)
-        text, cause = self._why_it_raised(raised, args, n, alone)
+        answers = self._answers(args, n, drops=False)
+        if not answers.failed:
+            return answers.values
+        call = next(iter(answers.failed.values()))
+        text, cause = self._why_it_raised(call, alone)
         # Its frames stand in the text, which goes where they cannot: from a task to the driver.
         raise PredicateError(text) from cause.with_traceback(None)
 
     def apply_dropping(self, args: Sequence[pa.Array], n: int) -> tuple[pa.Array, Bools]:
         """Like `apply`, but rows on which the function raises are NULL; also which these are."""
-        pieces: list[pa.Array] = []
         failed = np.zeros(n, dtype=bool)
-        done = 0
-        for rows, result in results_by_halves(self._run, args, n):
-            if isinstance(result, Raised):
-                failed[done : done + rows] = True
-                pieces.append(pa.nulls(rows, self.returns))
-            else:
-                pieces.append(self._checked(result, rows))
-            done += rows
-        return (pa.concat_arrays(pieces) if pieces else pa.array([], self.returns)), failed
+        if n == 0:
+            return pa.array([], self.returns), failed
+        answers = self._answers(args, n, drops=True)
+        failed[list(answers.failed)] = True
+        return answers.values, failed
 
-    def _why_it_raised(
-        self, error: Exception, args: Sequence[pa.Array], n: int, alone: bool
-    ) -> tuple[str, Exception]:
+    def _answers(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> Answers:
+        """What the function says, where `drops` of all rows on which it does not fail."""
+
+        def ask(args: Sequence[pa.Array], n: int) -> list[Piece]:
+            return self._called(args, n, drops=drops)
+
+        if self.identity and args:
+            return asking_of(self).answers(ask, args, n)
+        return Answers.of(ask(args, n), args, self.returns)
+
+    def _called(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> list[Piece]:
+        """The function's answers, call by call; where it `drops`, only single rows fail."""
+        calling = self._calling_of(n)
+        pieces = call_in_pieces(
+            self._call, calling, args, n, is_async=self._is_async, stop_at_failure=not drops
+        )
+        return list(self._halved(pieces, args)) if drops else pieces
+
+    def _halved(self, pieces: Sequence[Piece], args: Sequence[pa.Array]) -> Iterator[Piece]:
+        """The calls that failed, by halves until each row on which they do stands alone."""
+        for piece in pieces:
+            if not isinstance(piece.result, Raised) or piece.rows == 1:
+                yield piece
+                continue
+            start = piece.start
+            about = [arg.slice(start, piece.rows) for arg in args]
+            for rows, result in results_by_halves(self._once, about, piece.rows):
+                yield Piece(start, rows, result)
+                start += rows
+
+    def _calling_of(self, n: int) -> Calling:
+        """How it is called on so many rows: a function of single values a row a call, and one of
+        arrays in as many calls as run at once, where nothing else was said."""
+        if self.calling.batch is not None or self.calling == USUAL:
+            return self.calling
+        share = -(-n // self.calling.concurrency)
+        return replace(self.calling, batch=share if self.vectorised else 1)
+
+    def _why_it_raised(self, call: FailedCall, alone: bool) -> tuple[str, Exception]:
+        error = call.error
         if (instead := remedy(self.fn, self.vectorised, error)) is not None:
             told = f"predicate {self.name} raised {type(error).__name__}: {instead}.\n"
             return told + user_traceback(error), error
-        found = failure(self.name, self._labels(args), self._run, args, n, error, alone=alone)
+        labels = self._labels(call.args)
+        found = failure(self.name, labels, self._once, call.args, call.rows, error, alone=alone)
         return found.text, found.cause
+
+    def _once(self, args: Sequence[pa.Array], n: int) -> pa.Array:
+        """What the function says in one call, raising what it raises."""
+        calling = replace(self.calling, batch=n, retries=0)
+        (piece,) = call_in_pieces(self._call, calling, args, n, is_async=self._is_async)
+        if isinstance(piece.result, Raised):
+            raise piece.result.error
+        return piece.result
+
+    @property
+    def _is_async(self) -> bool:
+        return is_async(self.fn)
+
+    @property
+    def _call(self) -> Callable[[Sequence[pa.Array], int], Any]:
+        """One call of the function, its result checked; of an `async def`, to be awaited."""
+        if not self._is_async:
+            return lambda args, n: self._checked(self._run(args, n), n)
+
+        async def awaited(args: Sequence[pa.Array], n: int) -> pa.Array:
+            result = self._run(args, n)
+            if self.vectorised is False:
+                return self._checked([await each for each in result], n)
+            return self._checked(await result, n)
+
+        return awaited
 
     def _run(self, args: Sequence[pa.Array], n: int) -> Any:
         if self.vectorised == "pandas":
@@ -136,117 +220,3 @@ class Predicate(Shown):
         if len(self.columns) == len(args):
             return self.columns
         return tuple(f"argument {i}" for i in range(1, len(args) + 1))
-
-
-Decorator = Callable[[Callable[..., Any]], Predicate]
-
-
-class _Options(TypedDict, total=False):
-    """What `predicate` takes by keyword, for type checkers."""
-
-    columns: Iterable[str]
-    name: str | None
-    cost_us: float | None
-    after: Iterable[str]
-    vectorised: Given
-
-
-class _FunctionOptions(_Options, total=False):
-    """The same of `function`."""
-
-    returns: pa.DataType
-
-
-@overload
-def predicate(fn: Callable[..., Any], **options: Unpack[_Options]) -> Predicate: ...
-
-
-@overload
-def predicate(fn: None = None, **options: Unpack[_Options]) -> Decorator: ...
-
-
-def predicate(
-    fn: Callable[..., Any] | None = None,
-    *,
-    columns: Iterable[str] = (),
-    name: str | None = None,
-    cost_us: float | None = None,
-    after: Iterable[str] = (),
-    vectorised: Given = True,
-) -> Predicate | Decorator:
-    """Make a condition of a Python function; as a decorator or as a plain call.
-
-    - `vectorised=True`: the function gets an Arrow array for each column, and returns a boolean for
-      each row: an Arrow or numpy array, a Series or a list
-    - `vectorised="pandas"`: it gets a pandas Series for each column, with NULL as pandas has it:
-      NaN among numbers (integers become floats), NaT among times, None or NaN among texts. So
-      `s > 3` is False for a NULL, where SQL has NULL; either drops the row
-    - `vectorised=False`: it is called row by row with Python values, None for NULL
-
-    A NULL drops the row.
-
-    >>> import pyarrow.compute as pc
-    >>> @predicate(columns=["port"])
-    ... def low(port):
-    ...     return pc.less(port, 1024)
-    >>> low.name, low.columns
-    ('low', ('port',))
-    """
-    return _made(fn, _BOOLEAN, columns, name, cost_us, after, vectorised)
-
-
-@overload
-def function(fn: Callable[..., Any], **options: Unpack[_FunctionOptions]) -> Predicate: ...
-
-
-@overload
-def function(fn: None = None, **options: Unpack[_FunctionOptions]) -> Decorator: ...
-
-
-def function(
-    fn: Callable[..., Any] | None = None,
-    *,
-    returns: pa.DataType | None = None,
-    columns: Iterable[str] = (),
-    name: str | None = None,
-    cost_us: float | None = None,
-    after: Iterable[str] = (),
-    vectorised: Given = True,
-) -> Predicate | Decorator:
-    """Make a function that SQL expressions may call, as in `score(s.data) > 0.5`.
-
-    `returns` is the Arrow type of its values, DOUBLE unless told otherwise.
-    """
-    returns = pa.float64() if returns is None else returns
-    return _made(fn, returns, columns, name, cost_us, after, vectorised)
-
-
-def _made(
-    fn: Callable[..., Any] | None,
-    returns: pa.DataType,
-    columns: Iterable[str],
-    name: str | None,
-    cost_us: float | None,
-    after: Iterable[str],
-    vectorised: Given,
-) -> Predicate | Decorator:
-    def make(fn: Callable[..., Any]) -> Predicate:
-        return Predicate(
-            fn=fn,
-            name=getattr(fn, "__name__", type(fn).__name__) if name is None else name,
-            columns=_names("columns", columns),
-            cost_us=cost_us,
-            after=_names("after", after),
-            returns=returns,
-            vectorised=vectorised,
-        )
-
-    return make if fn is None else make(fn)
-
-
-def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    given = (names,) if isinstance(names, str) else tuple(names)
-    for name in given:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"{what}= takes names as text, not {name!r}")
-    return given

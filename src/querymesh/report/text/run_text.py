@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import indent
 
 from querymesh.fabric.core.metrics import Metrics
@@ -10,6 +10,7 @@ from querymesh.fabric.routers.learned import Learned
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import python_part
 from querymesh.optimize.adapt.watch import Switch
+from querymesh.query.costly.tally import Tally
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 from querymesh.report.text.filter_text import filter_parts, settled_parts
 from querymesh.report.text.join_run_text import join_run_text
@@ -78,6 +79,8 @@ def metrics_text(
     parts = [_summary(metrics)]
     if mesh.operators:
         parts.append("operators\n" + indent(_operators(metrics, mesh), "  "))
+    if asked := functions_text(metrics.asked):
+        parts.append("functions\n" + indent(asked, "  "))
     if router is not None:
         parts.append(router.explain())
     elif not _is_told_apart_in_catalyst(mesh):
@@ -161,6 +164,24 @@ def _operators(metrics: Metrics, mesh: Mesh) -> str:
         )
     head = ("#", "operator", "evaluations", "passed", "time", "each")
     return table(head, rows, left=(1,))
+
+
+def functions_text(asked: Mapping[str, Tally]) -> str:
+    """How often functions were asked that were asked about fewer rows than there were."""
+    told = {n: t for n, t in asked.items() if t.rows and t.asked < t.rows}
+    rows = [
+        (
+            name,
+            f"{tally.rows:,}",
+            f"{tally.distinct:,}",
+            f"{tally.asked:,}",
+            f"{tally.calls:,}",
+            seconds(tally.seconds),
+        )
+        for name, tally in told.items()
+    ]
+    head = ("function", "rows", "distinct", "asked about", "calls", "time")
+    return table(head, rows, left=(0,)) if rows else ""
 
 
 def _is_told_apart_in_catalyst(mesh: Mesh) -> bool:

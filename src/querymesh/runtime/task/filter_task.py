@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +18,7 @@ from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.shared_fabric import make_fabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.measured_order import MeasuredOrder
+from querymesh.query.costly.in_run import KnownAnswers, TaskTallies, learn_answers
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.task.place import TaskPlace
@@ -40,7 +41,7 @@ class FilterTask:
     """The task of one partition; picklable. `tables` are the static tables as they were sent.
 
     `gated` are columns that are NULL while nobody asks for them; which of them are not, the column
-    `SENT` says, bit by bit.
+    `SENT` says, bit by bit. `known` is what functions were asked before there were tasks.
     """
 
     bound: BoundQuery
@@ -49,9 +50,11 @@ class FilterTask:
     tables: Any
     on_error: str = "raise"
     gated: tuple[str, ...] = ()
+    known: KnownAnswers = field(default_factory=dict)
 
     def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
+        asked = self._asked()
         tables = _tables.get_or_make(self.source.name, self._lookup_tables)
         fabric = make_fabric(self.bound, tables, self.on_error)
         report = ViewReport(fabric.metrics)
@@ -62,7 +65,7 @@ class FilterTask:
                 see(batch)
             yield from fabric.run(batch, start.router)
         self.source.end(start.router, place, report)
-        self._send(report, place)
+        self._send(report, place, asked)
 
     def passes(
         self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
@@ -88,6 +91,7 @@ class FilterTask:
         self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
     ) -> Iterator[tuple[Bools, Mapping[int, FailedCall]]]:
         started = perf_counter()
+        asked = self._asked()
         fabric = Fabric(self.bound, None, self.on_error)
         report = ViewReport(fabric.metrics)
         start = self.source.begin(place, report)
@@ -100,7 +104,7 @@ class FilterTask:
                 see(self._as_sent(batch))
             yield fabric.decide(batch, router)
         self.source.end(start.router, place, report)
-        self._send(report, place, perf_counter() - started)
+        self._send(report, place, asked, perf_counter() - started)
 
     def _as_sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch without the columns that were held back."""
@@ -116,7 +120,16 @@ class FilterTask:
             return router
         return _orders.get_or_make(self.source.name, lambda: MeasuredOrder(router.mesh))
 
-    def _send(self, report: ViewReport, place: TaskPlace, seconds: float = 0.0) -> None:
+    def _asked(self) -> TaskTallies:
+        """What is counted of functions in this task; they know what was asked before."""
+        functions = self.bound.query.functions
+        learn_answers(functions, self.known)
+        return TaskTallies(functions)
+
+    def _send(
+        self, report: ViewReport, place: TaskPlace, asked: TaskTallies, seconds: float = 0.0
+    ) -> None:
+        report.metrics.asked.update(asked.taken())
         self.reports.send(TaskReport({self.bound.source.alias: report}, place, seconds))
 
     def _profiler(

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from querymesh.query.costly.in_run import in_run
 from querymesh.query.expr import Expr, SparkText, rewritten, spark_texts_of, user_calls_of
 from querymesh.query.model import Query
 from querymesh.spark.conditions.around import Around
@@ -92,7 +93,7 @@ class _Routed:
             self.division.query,
             conjuncts=tuple(self.reader.conjuncts),
             guarded=frozenset(self.reader.guarded),
-            functions=self.reader.functions,
+            functions=in_run(self.reader.functions),
             outputs=finishing.made(),
             texts=(),
             asked=self.division.query,

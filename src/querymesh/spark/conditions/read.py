@@ -23,6 +23,7 @@ from pyspark.sql.types import BooleanType, NullType
 
 from querymesh.errors import QueryError, QueryMeshError, SchemaError, UnsupportedError
 from querymesh.query import expr as ours
+from querymesh.query.costly.in_run import in_run
 from querymesh.query.expr import (
     Expr,
     Opaque,
@@ -102,7 +103,7 @@ def read_conditions(
         relations=(Relation(SOURCE, SOURCE),),
         conjuncts=tuple(reader.conjuncts),
         outputs=None,
-        functions=reader.functions,
+        functions=in_run(reader.functions),
         guarded=frozenset(reader.guarded),
     )
     return ReadConditions(

@@ -15,6 +15,7 @@ from querymesh.mesh.fit import check_fits
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.policies.policy import Beginning, Job, Policy
+from querymesh.query.costly.in_run import known_answers
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.filter_task import FilterTask
@@ -130,7 +131,10 @@ def _on_fabric(
     following = beginning.follow(run)
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, filtering.tables)
-    task = FilterTask(view.bound, following.sources[view.alias], reports, tables, job.on_error)
+    task = FilterTask(
+        view.bound, following.sources[view.alias], reports, tables, job.on_error,
+        known=known_answers(view.bound.query.functions),
+    )  # fmt: skip
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()
         gates = None

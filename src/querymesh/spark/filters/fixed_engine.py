@@ -107,7 +107,7 @@ class FixedEngineLearning(Learning):
                 most_rows=min(training.most_sample_rows, taken.num_rows),
             )
             if not more:
-                return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+                return Preparation(mesh, None, self.seconds, profile.rows, self._calls())
             profile = self._with_further(profile, taken.take(pa.array(order[:more])), tables)
 
     def _with_further(

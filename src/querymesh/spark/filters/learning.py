@@ -33,6 +33,7 @@ from querymesh.fabric.profile.bounded_profile import (
 )
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_counted
+from querymesh.fabric.profile.remembered_costs import Remembered, with_remembered
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.written import written_in_stages
 from querymesh.optimize.placement.costs import Costs
@@ -44,6 +45,7 @@ from querymesh.optimize.placement.worth import (
     worth_learning,
 )
 from querymesh.optimize.train.training import Training
+from querymesh.query.costly.in_run import TaskTallies, is_asked_once
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
@@ -116,6 +118,7 @@ class Learning:
         self.kept = 1.0
         self.lengths: Mapping[str, float] = {}
         self.evidence: Evidence | None = None
+        self._tallies = TaskTallies(self.asked.query.functions)
 
     @cached_property
     def statistics(self) -> PlanStatistics:
@@ -252,7 +255,9 @@ class Learning:
             arrived = profile.take(np.argsort(order[: profile.rows]))
             told_by = [name for name in taken.column_names if name in self._told_apart_by]
             ordered = replace(arrived, sample=arrived.sample.select(told_by))
-            costs = self.costs.of_profile(ordered, native, bytes_of)
+            remembered = self._remembered(ordered)
+            ordered = remembered.profile
+            costs = self.costs.of_profile(remembered, native, bytes_of)
             decision = self._decide(ordered, costs)
             self.evidence = Evidence(ordered, costs, taken)
             more = next_sample_rows(
@@ -275,7 +280,7 @@ class Learning:
     def _result(self, decision: Decision, profile: Profile) -> Preparation:
         plain = decision.chosen == PLAIN
         mesh = self._written(decision.why) if plain else decision.mesh
-        found = Preparation(mesh, decision, self.seconds, profile.rows, self._calls(profile))
+        found = Preparation(mesh, decision, self.seconds, profile.rows, self._calls())
         found = replace(found, plainly=plain and self._spark_can)
         if self.evidence is None or found.plainly:
             return found
@@ -287,12 +292,14 @@ class Learning:
         mesh = self._written(why)
         if profile is None:
             return Preparation(mesh, None, self.seconds)
-        return Preparation(mesh, None, self.seconds, profile.rows, self._calls(profile))
+        return Preparation(mesh, None, self.seconds, profile.rows, self._calls())
 
     @property
     def _spark_can(self) -> bool:
         """Whether Spark's own filter could run it, functions and all, as well as plain Spark."""
         if self.job.source.isStreaming or self.job.on_error != "raise":
+            return False
+        if any(map(is_asked_once, self.job.bound.query.functions.values())):
             return False
         return can_run_plainly(self.job.bound, self.job.columns)
 
@@ -300,12 +307,17 @@ class Learning:
         return written_in_stages(self.job.bound, why)
 
     def _called_us(self, profile: Profile) -> float:
-        """What all Python functions together take for a row."""
-        return float(profile.cost_us[called_by_users(self.asked)].sum())
+        """What all Python functions together take for a row of which nothing is remembered."""
+        called_us = self._remembered(profile).called_us
+        return float(called_us[called_by_users(self.asked)].sum())
 
-    def _calls(self, profile: Profile) -> int:
-        """How often Python functions were called for a profile."""
-        return profile.rows * len(called_by_users(self.asked))
+    def _remembered(self, profile: Profile) -> Remembered:
+        rows = UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
+        return with_remembered(profile, self.asked, rows)
+
+    def _calls(self) -> int:
+        """How many rows Python functions were asked about."""
+        return sum(tally.asked for tally in self._tallies.taken().values())
 
     @property
     def costs(self) -> OperatorCosts:

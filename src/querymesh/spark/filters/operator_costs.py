@@ -10,20 +10,24 @@ import pyarrow as pa
 
 from querymesh.arrays import Floats
 from querymesh.cost.catalyst_cost import estimate_us, is_text
+from querymesh.fabric.profile.remembered_costs import Remembered
 from querymesh.mesh.written import needs_python
 from querymesh.optimize.placement.costs import Costs
 from querymesh.query.expr import user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Lookup, Operator
+from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.filter_job import FilterJob, is_opaque
 from querymesh.spark.filters.staged import exprs_of, read_by
 from querymesh.spark.prices.catalyst_costs import timed_us
 from querymesh.spark.prices.condition_costs import believed_us, mean_bytes, ratio_to_prices
 from querymesh.spark.prices.machine_prices import measured_against
-from querymesh.stats.profile import Profile
 
 PYTHON_US = (1.0, 50.0)
 """What one call of a Python function may cost, before anybody has called it."""
+
+COSTLY_US = (1_000.0, 100_000.0)
+"""The same of one whose options say that it costs much: calls at once, retries, a memo."""
 
 LOOKUP_US, ARROW_US = (0.05, 2.0), (0.01, 0.5)
 """The same of a look-up, and of a condition on Arrow that Catalyst was not asked about."""
@@ -101,12 +105,13 @@ class OperatorCosts:
 
     def beside_functions_us(self) -> float:
         """What a row costs at the most, users' functions left out."""
-        others = [op for op in self.job.bound.operators if not _calls_users(op)]
+        others = [op for op in self.job.bound.operators if not _called(op)]
         return sum(self._range_us(operator, None)[1] for operator in others)
 
     def _range_us(self, operator: Operator, text_bytes: float | None) -> tuple[float, float]:
-        if _calls_users(operator):
-            return PYTHON_US
+        if called := _called(operator):
+            ranges = [_called_range_us(self.job.bound.query.functions[name]) for name in called]
+            return sum(low for low, _ in ranges), sum(high for _, high in ranges)
         if operator.index in self.job.trees:
             tree = self.job.trees[operator.index]
             return self._estimated_range_us(tree, text_bytes or self.text_bytes)
@@ -152,9 +157,10 @@ class OperatorCosts:
         return CatalystTimes(found, TABLE_DOUBT, sure)
 
     def of_profile(
-        self, profile: Profile, native: CatalystTimes, bytes_of: Mapping[str, float]
+        self, found: Remembered, native: CatalystTimes, bytes_of: Mapping[str, float]
     ) -> Costs:
         """What each operator costs in Catalyst and in Python; infinite where it cannot run."""
+        profile = found.profile
         drop_us, pass_us = profile.drop_us.copy(), profile.pass_us.copy()
         for operator in self.job.bound.operators:
             at = operator.index - 1
@@ -171,8 +177,18 @@ class OperatorCosts:
             sent_us = BYTE_US * sum(bytes_of.get(name, 8.0) for name in read)
             return CROSSING_US + sent_us + COLUMN_US * width
 
-        return Costs(native.us, drop_us, pass_us, transport_us, catalyst_doubt=native.doubt)
+        return Costs(
+            native.us, drop_us, pass_us, transport_us,
+            catalyst_doubt=native.doubt, called_us=found.called_us,
+        )  # fmt: skip
 
 
-def _calls_users(operator: Operator) -> bool:
-    return any(user_calls_of(expr) for expr in exprs_of(operator))
+def _called(operator: Operator) -> frozenset[str]:
+    """The users' functions that an operator calls."""
+    return frozenset(name for expr in exprs_of(operator) for name in user_calls_of(expr))
+
+
+def _called_range_us(function: Predicate) -> tuple[float, float]:
+    if function.cost_us is not None:
+        return function.cost_us, function.cost_us
+    return COSTLY_US if function.is_costly else PYTHON_US

@@ -15,6 +15,7 @@ from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.shards.join_shards import join_cube, shard_count
 from querymesh.policies.policy import Following, Job
+from querymesh.query.costly.in_run import known_answers
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.channel import Channel
 from querymesh.runtime.loops.index_loop import IndexLoop
@@ -147,7 +148,7 @@ def _task(
     sample = following.planner_sample if job.streaming else None
     return JoinTask(
         job.name, job.join, following.sources, slots, run.cube, reports, tables,
-        job.on_error, storing, indices, sample,
+        job.on_error, storing, indices, sample, known_answers(job.join.query.functions),
     )  # fmt: skip
 
 

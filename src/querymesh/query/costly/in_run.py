@@ -1,0 +1,96 @@
+"""A function within one run: the same object in all tasks of a worker, found by its identity.
+
+::
+
+    driver                                          task of a worker
+    in_run(functions): each has an identity
+    training asks it about sampled rows
+    known_answers(functions) ─── travel ─────────> learn(answers): then it is asked about the others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from querymesh.query.costly.asking import Asking
+from querymesh.query.costly.memo import Memo
+from querymesh.query.costly.memory import Answer, Memory
+from querymesh.query.costly.tally import Tally
+from querymesh.worker_cache import WorkerCache
+
+if TYPE_CHECKING:
+    from querymesh.query.predicate.predicate import Predicate
+
+_askings: WorkerCache[str, Asking] = WorkerCache(64)
+"""By identity."""
+
+Functions = Mapping[str, "Predicate"]
+KnownAnswers = Mapping[str, tuple[Mapping[bytes, Answer], float]]
+"""By identity, answers, and what one of them cost in microseconds."""
+
+
+def in_run(functions: Functions) -> dict[str, Predicate]:
+    """The functions of a query that is about to run, each with an identity of its own."""
+    return {name: replace(each, identity=uuid4().hex) for name, each in functions.items()}
+
+
+def asking_of(predicate: Predicate) -> Asking:
+    """What this process knows of a function in a run."""
+
+    def make() -> Asking:
+        memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
+        remembers = None if predicate.may_be_remembered else False
+        always = predicate.memo is not None or predicate.is_costly
+        return Asking(Memory(memo, predicate.name), predicate.returns, remembers or always)
+
+    return _askings.get_or_make(predicate.identity, make)
+
+
+def known_asking(predicate: Predicate) -> Asking | None:
+    """The same, if it was asked anything yet."""
+    return _askings.get(predicate.identity) if predicate.identity else None
+
+
+def is_asked_once(predicate: Predicate) -> bool:
+    """Whether its options or what was seen of it say that equal inputs should be asked once."""
+    asking = known_asking(predicate)
+    return predicate.is_costly or (asking is not None and asking.remembers)
+
+
+def known_answers(functions: Functions) -> KnownAnswers:
+    """What training has asked, to travel with the job."""
+    found = {}
+    for each in functions.values():
+        asking = known_asking(each)
+        if asking is not None and asking.remembers and asking.call_us is not None:
+            found[each.identity] = asking.memory.known(), asking.call_us
+    return found
+
+
+def learn_answers(functions: Functions, known: KnownAnswers) -> None:
+    """Take in answers that came with a task, once a worker."""
+    for each in functions.values():
+        if each.identity in known and each.identity not in _askings:
+            answers, call_us = known[each.identity]
+            asking = asking_of(each)
+            asking.memory.learn(answers)
+            asking.call_us = call_us
+
+
+class TaskTallies:
+    """What becomes of the rows of functions from now on."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._askings = {n: asking_of(each) for n, each in functions.items() if each.identity}
+        self._before = {name: asking.snapshot() for name, asking in self._askings.items()}
+
+    def taken(self) -> dict[str, Tally]:
+        """By function, what came since this was made or last asked."""
+        found = {}
+        for name, asking in self._askings.items():
+            found[name] = asking.tally.since(self._before[name])
+            self._before[name] = asking.snapshot()
+        return found
