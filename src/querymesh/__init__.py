@@ -18,6 +18,7 @@ from querymesh.query.parse.query import query
 if TYPE_CHECKING:
     from querymesh import indices, policies
     from querymesh.errors import (
+        BudgetError,
         MeshFileError,
         OptionError,
         PredicateError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from querymesh.mesh.join_mesh import JoinMesh, load
     from querymesh.mesh.mesh import Mesh
     from querymesh.optimize.placement.advice import Advice
+    from querymesh.query.costly.price import Budget, Price
     from querymesh.query.model import Query
     from querymesh.query.predicate.predicate import Predicate, function, predicate
     from querymesh.runtime.run import Run
@@ -48,12 +50,14 @@ __version__ = "0.1.0"
 
 _FROM = {
     "errors": (
-        "MeshFileError", "OptionError", "PredicateError", "QueryError", "QueryMeshError",
-        "SchemaError", "SetupError", "StateError", "TrainingError", "UnsupportedError",
+        "BudgetError", "MeshFileError", "OptionError", "PredicateError", "QueryError",
+        "QueryMeshError", "SchemaError", "SetupError", "StateError", "TrainingError",
+        "UnsupportedError",
     ),
     "mesh.join_mesh": ("JoinMesh", "load"),
     "mesh.mesh": ("Mesh",),
     "optimize.placement.advice": ("Advice",),
+    "query.costly.price": ("Budget", "Price"),
     "query.model": ("Query",),
     "query.predicate.predicate": ("Predicate", "function", "predicate"),
     "runtime.run": ("Run",),
@@ -72,12 +76,15 @@ _MODULE_OF = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = [
     "Advice",
+    "Budget",
+    "BudgetError",
     "JoinMesh",
     "Mesh",
     "MeshFileError",
     "OptionError",
     "Predicate",
     "PredicateError",
+    "Price",
     "Query",
     "QueryError",
     "QueryMeshError",
