@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.query.costly.answers import Answers
+from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of
 from querymesh.query.costly.memory import Memory
+from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
 from querymesh.query.costly.tally import Tally
-from querymesh.query.predicate.failing_rows import Raised
 
 Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
 """Asks a function about rows: arrays of checked answers or `Raised`, piece by piece."""
@@ -42,12 +43,17 @@ PAUSE_ROWS = 1 << 16
 class Asking:
     """One function in this process: what is remembered of it, and whether that pays.
 
-    `always` is whether it is remembered in any case; else that is for what is measured to say.
+    `always` is whether it is remembered in any case, `never` whether nothing is; else that is for
+    what is measured to say.
     """
 
     memory: Memory
     returns: pa.DataType
+    permits: Permits
     always: bool = False
+    never: bool = False
+    then: str = "stop"
+    """What becomes of rows that the budget cannot pay for."""
     tally: Tally = field(default_factory=Tally)
     call_us: float | None = None
     """What a row costs that the function is asked about; None before it was asked."""
@@ -65,7 +71,7 @@ class Asking:
     @property
     def remembers(self) -> bool:
         """Whether answers are kept across batches."""
-        return self.always or self._remembers
+        return not self.never and (self.always or self._remembers)
 
     @property
     def look_us(self) -> float:
@@ -74,6 +80,9 @@ class Asking:
 
     def answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
         """The answers of n rows, asking no more than is needed."""
+        if self.never:
+            self.tally.rows, self.tally.distinct = self.tally.rows + n, self.tally.distinct + n
+            return self._asked(ask, args, n)
         if not self.always and self.call_us is None and n > FIRST_ROWS:
             head, tail = (
                 ([arg.slice(start, rows) for arg in args], rows)
@@ -130,14 +139,18 @@ class Asking:
         seconds = perf_counter() - started
         self.call_us = 1e6 * seconds / n
         self.tally.seconds += seconds
-        self.tally.asked += sum(piece.rows for piece in pieces)
-        self.tally.calls += len(pieces)
+        for piece in pieces:
+            unasked = isinstance(piece.result, Unanswered)
+            self.tally.asked += 0 if unasked else piece.rows
+            self.tally.unasked += piece.rows if unasked else 0
+            self.tally.calls += piece.calls
+            self.tally.money += piece.money
         if keys:
             self._remember(keys, pieces)
         return Answers.of(pieces, args, self.returns)
 
     def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
-        good = [piece for piece in pieces if not isinstance(piece.result, Raised)]
+        good = [piece for piece in pieces if isinstance(piece.result, pa.Array)]
         of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
         self.memory.put(of_good, [value for p in good for value in p.result.to_pylist()])
 
@@ -152,6 +165,14 @@ class Asking:
         if not self._groups:
             self._until_next_look = self._pause
             self._pause *= 2
+
+    @property
+    def kept_where(self) -> str:
+        """What became of the answers that were paid for, for an error."""
+        path = self.memory.memo.path
+        if path is not None:
+            return f"All answers are kept in {path}, and a further run begins with them."
+        return "Answers are lost with this job; with memo=qm.Memo(path=...) a further run has them."
 
     def snapshot(self) -> Tally:
         """The counts so far, to be compared with later ones."""

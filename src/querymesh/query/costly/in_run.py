@@ -18,6 +18,7 @@ from uuid import uuid4
 from querymesh.query.costly.asking import Asking
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.memory import Answer, Memory
+from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.tally import Tally
 from querymesh.worker_cache import WorkerCache
 
@@ -42,9 +43,13 @@ def asking_of(predicate: Predicate) -> Asking:
 
     def make() -> Asking:
         memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
-        remembers = None if predicate.may_be_remembered else False
-        always = predicate.memo is not None or predicate.is_costly
-        return Asking(Memory(memo, predicate.name), predicate.returns, remembers or always)
+        return Asking(
+            Memory(memo, predicate.name),
+            predicate.returns,
+            Permits(predicate.name, predicate.price),
+            always=predicate.is_costly,
+            never=not predicate.may_be_remembered,
+        )
 
     return _askings.get_or_make(predicate.identity, make)
 

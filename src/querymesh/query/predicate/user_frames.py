@@ -5,7 +5,9 @@ from __future__ import annotations
 import traceback
 from types import TracebackType
 
-_CALLERS = ("querymesh.query.predicate.", "querymesh.spark.udfs.", "pyspark.")
+_CALLERS = (
+    "querymesh.query.costly.", "querymesh.query.predicate.", "querymesh.spark.udfs.", "pyspark.",
+)  # fmt: skip
 """Modules that stand between a task and the function: they say nothing about the error."""
 
 
