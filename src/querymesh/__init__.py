@@ -18,6 +18,7 @@ from querymesh.query.parse.query import query
 if TYPE_CHECKING:
     from querymesh import indices, policies
     from querymesh.errors import (
+        BudgetError,
         MeshFileError,
         OptionError,
         PredicateError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from querymesh.mesh.mesh import Mesh
     from querymesh.optimize.placement.advice import Advice
     from querymesh.query.costly.memo import Memo
+    from querymesh.query.costly.price import Budget, Price
     from querymesh.query.model import Query
     from querymesh.query.predicate.decorators import function, predicate
     from querymesh.query.predicate.predicate import Predicate
@@ -50,14 +52,16 @@ __version__ = "0.1.0"
 
 _FROM = {
     "errors": (
-        "MeshFileError", "OptionError", "PredicateError", "QueryError", "QueryMeshError",
-        "SchemaError", "SetupError", "StateError", "TrainingError", "UnsupportedError",
+        "BudgetError", "MeshFileError", "OptionError", "PredicateError", "QueryError",
+        "QueryMeshError", "SchemaError", "SetupError", "StateError", "TrainingError",
+        "UnsupportedError",
     ),
     "mesh.join_mesh": ("JoinMesh", "load"),
     "mesh.mesh": ("Mesh",),
     "optimize.placement.advice": ("Advice",),
-    "query.model": ("Query",),
     "query.costly.memo": ("Memo",),
+    "query.costly.price": ("Budget", "Price"),
+    "query.model": ("Query",),
     "query.predicate.decorators": ("function", "predicate"),
     "query.predicate.predicate": ("Predicate",),
     "runtime.run": ("Run",),
@@ -76,6 +80,8 @@ _MODULE_OF = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = [
     "Advice",
+    "Budget",
+    "BudgetError",
     "JoinMesh",
     "Memo",
     "Mesh",
@@ -83,6 +89,7 @@ __all__ = [
     "OptionError",
     "Predicate",
     "PredicateError",
+    "Price",
     "Query",
     "QueryError",
     "QueryMeshError",

@@ -26,6 +26,10 @@ class PredicateError(QueryMeshError):
     """A user's function raised, or returned something that is not one boolean per row."""
 
 
+class BudgetError(QueryMeshError):
+    """The budget of a job cannot pay for the next call of a function."""
+
+
 class TrainingError(QueryMeshError):
     """A mesh cannot be learned from what was given."""
 

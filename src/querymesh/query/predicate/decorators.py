@@ -86,7 +86,13 @@ def predicate(
     >>> low.name, low.columns
     ('low', ('port',))
     """
-    calling = Calling(batch, concurrency, retries, tuple(retry_on), timeout_s)
+    calling = Calling(
+        batch=batch,
+        concurrency=concurrency,
+        retries=retries,
+        retry_on=retry_on,
+        timeout_s=timeout_s,
+    )
 
     def make(fn: Callable[..., Any]) -> Predicate:
         return Predicate(

@@ -1,0 +1,9 @@
+"""One batch of calls: its pieces, the threads or the event loop that make them, and their errors.
+
+::
+
+    forms.py ──> a call of arrays ──> work.py: which piece is next, what became of each
+                                        │ threads.py, lanes.py   one thread a call that may hang
+                                        │ event_loop.py          tasks, for an `async def`
+                                        └ refusals.py            what an error says about the call
+"""
