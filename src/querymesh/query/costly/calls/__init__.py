@@ -3,7 +3,7 @@
 ::
 
     forms.py ──> a call of arrays ──> work.py: which piece is next, what became of each
-                                        │ threads.py, lanes.py   one thread a call that may hang
+                                        │ threads.py             threads, of which some may hang (lanes.py)
                                         │ event_loop.py          tasks, for an `async def`
                                         └ refusals.py            what an error says about the call
 """

@@ -10,9 +10,12 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+
+from querymesh.query.costly.calls.crew import Crew
 
 MOST_HUNG = 64
 
@@ -76,7 +79,7 @@ class Lane:
         if self._jobs is None:
             hung.wait_for_room(self._timeout_s)
             self._jobs = queue.SimpleQueue()
-            threading.Thread(target=self._run, args=(self._jobs,), daemon=True).start()
+            crew.start(partial(self._run, self._jobs))
         job = _Job(args, n)
         self._jobs.put(job)
         try:
@@ -113,6 +116,7 @@ class Lane:
 
 
 hung = Hung(MOST_HUNG)
+crew = Crew("querymesh-lane")
 
 
 def _forget() -> None:

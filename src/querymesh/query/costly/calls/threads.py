@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
+from querymesh.query.costly.calls.crew import Crew
 from querymesh.query.costly.calls.lanes import Lane
 from querymesh.query.costly.calls.work import Attempt, Call, Work
 
-_NAME = "querymesh-call"
+crew = Crew("querymesh-call")
 
 
 def call_here(work: Work) -> None:
@@ -25,10 +26,9 @@ def call_in_threads(work: Work) -> None:
     """All pieces, by as many threads as calls may run at once."""
     count = min(work.calling.concurrency, len(work.cuts))
     for at in range(count):
-        thread = threading.Thread(target=_run, args=(work,), daemon=True, name=f"{_NAME}-{at}")
         work.enter()
         try:
-            thread.start()
+            crew.start(partial(_run, work))
         except RuntimeError:  # the system has no more threads
             work.leave()
             if at == 0:

@@ -1,0 +1,1 @@
+"""`querymesh bench costly`: predicates that are models or remote calls, and who asks them least."""
