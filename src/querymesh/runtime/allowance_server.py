@@ -1,10 +1,10 @@
-"""The driver's side of a job's account: tasks ask here before they call.
+"""The driver's side of a job's account and of its answers: tasks ask here before they call.
 
 ::
 
     task ──secret──> a stranger until then: one line, a few seconds, a few at a time
          ──lines───> a session; what it reserved counts as spent when its connection ends
-                     (`query/costly/remote_allowance.py` says what the lines are)
+                     (what the lines are: `query/costly/remote_allowance.py`, `remote_answers.py`)
 
 Nothing waits here: every question is answered at once, by one thread for all tasks.
 """
@@ -21,12 +21,14 @@ import threading
 import weakref
 
 from querymesh.query.costly.allowance import JobAllowance
+from querymesh.query.costly.job_answers import JobAnswers
 from querymesh.query.costly.remote_allowance import (
     MOST_BYTES,
     RemoteAllowance,
     line_of_answer,
-    question_of_line,
+    question_of,
 )
+from querymesh.query.costly.remote_answers import is_about_answers, line_of_claim
 
 STRANGER_S = 10.0
 """Who connects has so long to tell the secret."""
@@ -41,11 +43,15 @@ class AllowanceServer:
     """Answers the tasks of one job, until it is closed, or nobody holds it any more.
 
     `host` is the driver's name or address as tasks reach it. Whoever holds the secret of `remote`
-    may reserve money of the job, and do nothing else.
+    may reserve money of the job, and read and tell answers of its functions, and do nothing else.
     """
 
     def __init__(
-        self, account: JobAllowance, host: str = "127.0.0.1", bind: str | None = None
+        self,
+        account: JobAllowance,
+        host: str = "127.0.0.1",
+        bind: str | None = None,
+        answers: JobAnswers | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in (bind or host) else socket.AF_INET
         link = socket.create_server((bind or host, 0), family=family, backlog=BACKLOG)
@@ -54,7 +60,7 @@ class AllowanceServer:
         self.remote = RemoteAllowance(host, link.getsockname()[1], secret)
         """What tasks ask, to be sent to them."""
         loop = asyncio.new_event_loop()
-        desk = _Desk(account, secret)
+        desk = _Desk(account, answers or JobAnswers(), secret)
         threading.Thread(
             target=_run, args=(loop, link, desk), daemon=True, name="querymesh-allowance"
         ).start()
@@ -68,8 +74,9 @@ class AllowanceServer:
 class _Desk:
     """Who serves the connections; it does not know the server, which may so be collected."""
 
-    def __init__(self, account: JobAllowance, secret: str) -> None:
+    def __init__(self, account: JobAllowance, answers: JobAnswers, secret: str) -> None:
         self._account = account
+        self._answers = answers
         self._secret = secret.encode()
         self._strangers = 0
 
@@ -93,14 +100,19 @@ class _Desk:
         return isinstance(secret, str) and hmac.compare_digest(secret.encode(), self._secret)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        session = self._account.session()
+        session, answers = self._account.session(), self._answers.session()
         try:
             writer.write(b'{"ok": true}\n')
             while line := await reader.readline():
-                writer.write(line_of_answer(session.ask(question_of_line(line))))
+                told = json.loads(line)
+                if is_about_answers(told):
+                    writer.write(line_of_claim(told, answers))
+                else:
+                    writer.write(line_of_answer(session.ask(question_of(told))))
                 await writer.drain()
         finally:
             session.close()
+            answers.close()
 
 
 def _keep_alive(link: socket.socket) -> None:

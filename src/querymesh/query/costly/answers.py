@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from querymesh.arrays import Ints
 from querymesh.query.costly.calls.work import Unanswered
-from querymesh.query.costly.distinct import Distinct
+from querymesh.query.costly.distinct import Distinct, taken
 from querymesh.query.costly.pieces import Piece
 from querymesh.query.predicate.failing_rows import Raised
 
@@ -77,7 +77,7 @@ class Answers:
         others[mine] = False
         place[mine] = np.arange(len(mine))
         place[others] = len(mine) + np.arange(len(known))
-        values = pa.concat_arrays([self.values, known]).take(pa.array(place))
+        values = taken(pa.concat_arrays([self.values, known]), place)
         return Answers(values, _moved(self.failed, mine), _moved(self.unasked, mine))
 
     def spread(self, kinds: Distinct) -> Answers:
@@ -86,6 +86,34 @@ class Answers:
             return self
         values = kinds.spread(self.values)
         return Answers(values, _spread(self.failed, kinds), _spread(self.unasked, kinds))
+
+
+class AnswersByRow:
+    """Answers that come in any order of rows."""
+
+    def __init__(self, returns: pa.DataType, rows: int) -> None:
+        self._parts: list[pa.Array] = [pa.nulls(0, returns)]
+        self._place: Ints = np.empty(rows, dtype=np.int64)
+        self._rows = 0
+        self._failed: dict[int, FailedCall] = {}
+        self._unasked: dict[int, Unanswered] = {}
+
+    def put(self, rows: Sequence[int], values: pa.Array) -> None:
+        """The values of some rows."""
+        self._parts.append(values)
+        self._place[rows] = np.arange(self._rows, self._rows + len(rows))
+        self._rows += len(rows)
+
+    def put_all(self, rows: Sequence[int], answers: Answers) -> None:
+        """The answers of some rows, with those that failed."""
+        self.put(rows, answers.values)
+        self._failed |= _moved(answers.failed, rows)
+        self._unasked |= _moved(answers.unasked, rows)
+
+    def answers(self) -> Answers:
+        """All of them, by row."""
+        values = taken(pa.concat_arrays(self._parts), self._place)
+        return Answers(values, self._failed, self._unasked)
 
 
 def _moved(found: Mapping[int, T], rows: Sequence[int] | Ints) -> dict[int, T]:

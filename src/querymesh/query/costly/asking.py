@@ -11,6 +11,7 @@ where every input is new, nothing is looked up, and it is looked again much late
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -18,9 +19,10 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from querymesh.query.costly.answers import Answers
+from querymesh.query.costly.answers import Answers, AnswersByRow
 from querymesh.query.costly.calls.work import Unanswered
-from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of
+from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, taken
+from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
@@ -34,6 +36,13 @@ FIRST_ROWS = 64
 
 ALWAYS_US = 1000.0
 """The answer of a call that costs more is remembered even where inputs do not seem to repeat."""
+
+LOT = 64
+"""So many inputs a worker claims at a time, more where more calls run at once: those it has not
+claimed others may ask about meanwhile."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.005, 0.25
+"""After what time it is looked again for answers that another worker is asking for."""
 
 PAUSE_ROWS = 1 << 16
 """Rows after which it is looked again whether inputs repeat; twice as many each further time."""
@@ -52,6 +61,10 @@ class Asking:
     permits: Permits
     always: bool = False
     never: bool = False
+    shared: SharedAnswers | None = None
+    """What all workers of the job have asked; where it is None, each asks for itself."""
+    lot: int = LOT
+    """So many inputs are claimed at a time."""
     then: str = "stop"
     """What becomes of rows that the budget cannot pay for."""
     tally: Tally = field(default_factory=Tally)
@@ -126,9 +139,53 @@ class Asking:
         if not len(unknown):
             return Answers(values).spread(kinds)
         new_keys = [keys[at] for at in unknown]
-        new_inputs = [arg.take(pa.array(unknown)) for arg in inputs] if len(known) else inputs
-        asked = self._asked(ask, new_inputs, len(unknown), new_keys)
-        return asked.mixed_with(values, unknown, len(keys)).spread(kinds)
+        new_inputs = [taken(arg, unknown) for arg in inputs] if len(known) else inputs
+        found = self._of_unknown(ask, new_inputs, new_keys)
+        return found.mixed_with(values, unknown, len(keys)).spread(kinds)
+
+    def _of_unknown(self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes]) -> Answers:
+        """The answers of inputs that this worker does not know, those that others have asked or
+        are asking about among them."""
+        if self.shared is None or not (self.always or (self.call_us or 0.0) > ALWAYS_US):
+            return self._asked(ask, args, len(keys), keys)
+        found = AnswersByRow(self.returns, len(keys))
+        waiting = list(range(len(keys)))
+        begun, pause_s = 0, FIRST_WAIT_S
+        while waiting:
+            # Those not looked at yet first: whoever is asking about the others may be done by then.
+            lot = waiting[: self.lot]
+            claim = self.shared.claim([keys[at] for at in lot])
+            if claim.values is not None:
+                found.put([lot[at] for at in claim.known], claim.values.cast(self.returns))
+                self.memory.put([keys[lot[at]] for at in claim.known], claim.values.to_pylist())
+            mine = [lot[at] for at in claim.mine]
+            if mine:
+                found.put_all(mine, self._asked_for_all(ask, args, keys, mine))
+            gone = {*claim.known, *claim.mine}
+            waiting = waiting[len(lot) :] + [row for at, row in enumerate(lot) if at not in gone]
+            begun += len(lot)
+            if not gone and begun >= len(keys):
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_WAIT_S)
+        return found.answers()
+
+    def _asked_for_all(
+        self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes], rows: Sequence[int]
+    ) -> Answers:
+        """What the function says of some rows, told to all workers of the job."""
+        assert self.shared is not None
+        mine = [keys[row] for row in rows]
+        inputs = [taken(arg, np.array(rows, dtype=np.int64)) for arg in args]
+        try:
+            found = self._asked(ask, inputs, len(rows), mine)
+        except BaseException:
+            self.shared.tell([], None, mine)
+            raise
+        good = [at for at in range(len(mine)) if at not in found.failed and at not in found.unasked]
+        values = taken(found.values, np.array(good, dtype=np.int64))
+        back = [key for at, key in enumerate(mine) if at in found.failed or at in found.unasked]
+        self.shared.tell([mine[at] for at in good], values, back)
+        return found
 
     def _asked(
         self, ask: Ask, args: Sequence[pa.Array], n: int, keys: Sequence[bytes] = ()
