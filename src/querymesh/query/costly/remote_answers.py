@@ -70,8 +70,8 @@ def line_of_claim(told: dict[str, Any], session: JobAnswersSession) -> bytes:
     """What the driver says to such a line; ValueError if it cannot be understood."""
     if "claim" in told:
         claim = session.claim(told["of"], _keys(told["claim"]))
-        values = "" if claim.values is None else _text(claim.values)
-        return _line({"known": claim.known, "mine": claim.mine, "values": values})
+        text = "" if claim.values is None else _text(claim.values)
+        return _line({"known": claim.known, "mine": claim.mine, "values": text})
     keys = _keys(told.get("tell"))
     values = _array(told["values"]) if keys else None
     if values is not None and len(values) != len(keys):

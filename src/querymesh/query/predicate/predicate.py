@@ -23,6 +23,7 @@ from querymesh.explained import Shown
 from querymesh.query.costly.answers import Answers, FailedCall
 from querymesh.query.costly.calling import USUAL, Calling
 from querymesh.query.costly.calls.forms import call_of, is_async
+from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.memo import Memo, memo_of
 from querymesh.query.costly.permits import Permits
@@ -153,8 +154,15 @@ class Predicate(Shown):
     def _answers(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> Answers:
         """What the function says, where `drops` of all rows on which it does not fail."""
 
+        has_failed = False
+
         def ask(args: Sequence[pa.Array], n: int) -> list[Piece]:
-            return self._called(args, n, drops=drops)
+            nonlocal has_failed
+            if has_failed:  # the query fails: no further call is worth its price
+                return [Piece(0, n, Unanswered())]
+            pieces = self._called(args, n, drops=drops)
+            has_failed = not drops and any(isinstance(each.result, Raised) for each in pieces)
+            return pieces
 
         if self.identity and args:
             return asking_of(self).answers(ask, args, n)
