@@ -17,8 +17,10 @@ from uuid import uuid4
 
 from querymesh.query.costly.asking import Asking
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.memory import Answer, Memory
+from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.store.fingerprint import fingerprint
+from querymesh.query.costly.store.kept_answers import Answer
 from querymesh.query.costly.tally import Tally
 from querymesh.worker_cache import WorkerCache
 
@@ -44,7 +46,7 @@ def asking_of(predicate: Predicate) -> Asking:
     def make() -> Asking:
         memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
         return Asking(
-            Memory(memo, predicate.name),
+            Memory(memo, predicate.name, predicate.returns, fingerprint(predicate.fn)),
             predicate.returns,
             Permits(predicate.name, predicate.price),
             always=predicate.is_costly,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from querymesh.query.costly.answer_file import FOREVER, Answer
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.store import BYTES_AN_ANSWER, AnswerStore, opened
+from querymesh.query.costly.store.answer_store import BYTES_AN_ANSWER, AnswerStore, opened
+from querymesh.query.costly.store.kept_answers import FOREVER, Answer
 from querymesh.worker_cache import WorkerCache
 
 TRAVELLING = 20_000

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arrow_cases import any_types, told_apart
-from querymesh.query.costly.answer_file import (
+from querymesh.query.costly.store.kept_answers import (
     FOREVER,
     answers_of,
     merged,

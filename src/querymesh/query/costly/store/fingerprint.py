@@ -140,8 +140,8 @@ def _names(code: CodeType, instructions: Iterable[str]) -> Iterator[str]:
 
 
 def _module_of(fn: Any) -> str:
-    while (inner := getattr(fn, "func", None) or getattr(fn, "__wrapped__", None)) is not None:
-        fn = inner
+    while isinstance(fn, functools.partial):
+        fn = fn.func
     return str(getattr(fn, "__module__", ""))
 
 
@@ -153,5 +153,5 @@ def _content(cell: Any) -> Any:
 
 
 def _name_of(value: Any) -> str:
-    named = value if hasattr(value, "__qualname__") else type(value)
+    named = value if isinstance(getattr(value, "__qualname__", None), str) else type(value)
     return f"{getattr(named, '__module__', '')}.{named.__qualname__}"

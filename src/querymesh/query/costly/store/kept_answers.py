@@ -33,7 +33,7 @@ _HEAD_BYTES = len(_MAGIC) + _HASH_BYTES
 
 
 @dataclass(frozen=True)
-class Answers:
+class KeptAnswers:
     """Answers by the two halves of their keys, in order, each key once."""
 
     high: Array
@@ -89,15 +89,15 @@ class Answers:
         return _MAGIC + _hash(content) + content
 
 
-def answers_of(answers: Mapping[bytes, Answer], kind: pa.DataType) -> Answers:
+def answers_of(answers: Mapping[bytes, Answer], kind: pa.DataType) -> KeptAnswers:
     """Answers whose values are of a type; pyarrow's error if one is not."""
     values = pa.array([value for value, _ in answers.values()], kind)
     high, low = _halves(b"".join(answers))
     at = np.array([at for _, at in answers.values()], dtype=np.float64)
-    return _in_order(Answers(high, low, values, at), FOREVER)
+    return _in_order(KeptAnswers(high, low, values, at), FOREVER)
 
 
-def unpacked(content: bytes, kind: pa.DataType) -> Answers:
+def unpacked(content: bytes, kind: pa.DataType) -> KeptAnswers:
     """What is in a file; ValueError where it is not as it was written, or of another type."""
     if content[: len(_MAGIC)] != _MAGIC:
         raise ValueError("it is not a file of answers")
@@ -112,15 +112,15 @@ def unpacked(content: bytes, kind: pa.DataType) -> Answers:
     key, value, at = (_one_array(column) for column in table.columns)
     start = KEY_BYTES * key.offset
     high, low = _halves(memoryview(key.buffers()[1])[start : start + KEY_BYTES * len(key)])
-    return _in_order(Answers(high, low, value, np.asarray(at)), FOREVER)
+    return _in_order(KeptAnswers(high, low, value, np.asarray(at)), FOREVER)
 
 
-def merged(parts: Sequence[Answers], not_before: float) -> Answers:
+def merged(parts: Sequence[KeptAnswers], not_before: float) -> KeptAnswers:
     """Answers of several as one, the newest of each key, without those that are too old."""
     halves = [np.concatenate(each) for each in zip(*((p.high, p.low) for p in parts), strict=True)]
     values = pa.concat_arrays([part.values for part in parts])
     at = np.concatenate([part.at for part in parts])
-    return _in_order(Answers(halves[0], halves[1], values, at), not_before)
+    return _in_order(KeptAnswers(halves[0], halves[1], values, at), not_before)
 
 
 def together(sizes: Sequence[int]) -> int:
@@ -140,14 +140,14 @@ def together(sizes: Sequence[int]) -> int:
     return count
 
 
-def _in_order(answers: Answers, not_before: float) -> Answers:
+def _in_order(answers: KeptAnswers, not_before: float) -> KeptAnswers:
     order = np.lexsort((-answers.at, answers.low, answers.high))
     order = order[answers.at[order] >= not_before]
     high, low = answers.high[order], answers.low[order]
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
     values = taken(answers.values, order[is_new])
-    return Answers(high[is_new], low[is_new], values, answers.at[order[is_new]])
+    return KeptAnswers(high[is_new], low[is_new], values, answers.at[order[is_new]])
 
 
 def _halves(keys: bytes | memoryview) -> tuple[Array, Array]:

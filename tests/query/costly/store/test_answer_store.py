@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 from querymesh.errors import UnsupportedError
-from querymesh.query.costly import pace
-from querymesh.query.costly import store as stores
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.scratch import scratch_folder
-from querymesh.query.costly.store import AnswerStore, opened
+from querymesh.query.costly.store import answer_store as stores
+from querymesh.query.costly.store import pace
+from querymesh.query.costly.store.answer_store import AnswerStore, opened
+from querymesh.query.costly.store.scratch import scratch_folder
 from querymesh.storage import Storage
 from soak import TIMES
 
@@ -364,7 +364,7 @@ READ_ONLY = """
 import os, sys
 from hashlib import blake2b
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.store import opened
+from querymesh.query.costly.store.answer_store import opened
 if os.geteuid() == 0:
     os.seteuid(65534)  # nobody: root may write everywhere
 store = opened(Memo(sys.argv[1]), "f")
@@ -477,7 +477,7 @@ def test_what_is_written_after_a_run_has_ended_is_not_kept(caplog, clock):
 WRITES = """
 import os, random, sys
 from hashlib import blake2b
-from querymesh.query.costly import pace, store as stores
+from querymesh.query.costly.store import answer_store as stores, pace
 from querymesh.query.costly.memo import Memo
 stores.MOST_FILES, pace.INTERVAL_S, pace.SHARE = 3, 0.0, 0.0
 path, me = sys.argv[1], int(sys.argv[2])

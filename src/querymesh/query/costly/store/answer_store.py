@@ -28,17 +28,17 @@ from threading import Lock
 
 import pyarrow as pa
 
-from querymesh.query.costly.answer_file import (
+from querymesh.query.costly.memo import Memo
+from querymesh.query.costly.store.kept_answers import (
     FOREVER,
     Answer,
-    Answers,
+    KeptAnswers,
     answers_of,
     merged,
     together,
     unpacked,
 )
-from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.pace import Pace
+from querymesh.query.costly.store.pace import Pace
 from querymesh.storage import PART, Storage
 
 MOST_FILES = 64
@@ -86,7 +86,7 @@ class AnswerStore:
         self._scratch = scratch
         self._most_files = random.randint(MOST_FILES, 2 * MOST_FILES)  # not all at the same time
         self._lock = Lock()
-        self._held: list[Answers] = []
+        self._held: list[KeptAnswers] = []
         self._waiting: dict[bytes, Answer] = {}
         self._sizes: dict[str, int] = {}
         """Of the files that were read, by name; 0 bytes where there is nothing in them for us."""
@@ -136,13 +136,13 @@ class AnswerStore:
                 return self._tell("read", problem)
             found = self._read([name for name in names if name not in self._sizes])
             for name, each in found.items():
-                if isinstance(each, Answers):
+                if isinstance(each, KeptAnswers):
                     self._sizes[name] = each.size_bytes
                 elif not isinstance(each, FileNotFoundError):
                     self._tell("read", each, name)
                     if not isinstance(each, OSError):  # another time it will be the same
                         self._sizes[name] = 0
-            self._hold([each for each in found.values() if isinstance(each, Answers)])
+            self._hold([each for each in found.values() if isinstance(each, KeptAnswers)])
             if not any(isinstance(each, FileNotFoundError) for each in found.values()):
                 break
         listed = set(names)
@@ -152,20 +152,20 @@ class AnswerStore:
             self._make_one([name for _, name in small[: together([size for size, _ in small])]])
         return True
 
-    def _read(self, names: Sequence[str]) -> dict[str, Answers | Exception]:
+    def _read(self, names: Sequence[str]) -> dict[str, KeptAnswers | Exception]:
         """The answers of files, or why there are none."""
         if len(names) < 2:
             return {name: self._answers(name) for name in names}
         with ThreadPoolExecutor(READERS) as readers:
             return dict(zip(names, readers.map(self._answers, names), strict=True))
 
-    def _answers(self, name: str) -> Answers | Exception:
+    def _answers(self, name: str) -> KeptAnswers | Exception:
         try:
             return unpacked(self._storage.read(name), self._kind)
         except (OSError, pa.ArrowException, ValueError) as problem:
             return problem
 
-    def _hold(self, new: Sequence[Answers]) -> None:
+    def _hold(self, new: Sequence[KeptAnswers]) -> None:
         """Hold answers as a few large parts, as far as there is room."""
         held = sorted((each for each in (*self._held, *new) if len(each)), key=len)
         while sum(each.size_bytes for each in held) > self._most_bytes:
@@ -191,7 +191,7 @@ class AnswerStore:
         self._hold([answers])
         return True
 
-    def _add(self, answers: Answers) -> None:
+    def _add(self, answers: KeptAnswers) -> None:
         name = f"{uuid.uuid4().hex}{_ENDING}"
         self._storage.make()
         self._storage.write(name, answers.packed())
@@ -199,7 +199,7 @@ class AnswerStore:
 
     def _make_one(self, names: Sequence[str]) -> None:
         """One file for many. Who reads meanwhile finds the old ones or the new one."""
-        parts = [each for each in self._read(names).values() if isinstance(each, Answers)]
+        parts = [each for each in self._read(names).values() if isinstance(each, KeptAnswers)]
         if len(parts) < len(names):  # somebody else is at it
             return
         try:

@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from querymesh.query.costly.fingerprint import fingerprint
+from querymesh.query.costly.store.fingerprint import fingerprint
 
 
 def made(source, name="ask", module="users"):
@@ -157,7 +157,7 @@ def test_functions_that_call_each_other_come_to_an_end():
 TRAVELS = """
 import sys
 from pyspark import cloudpickle
-from querymesh.query.costly.fingerprint import fingerprint
+from querymesh.query.costly.store.fingerprint import fingerprint
 LIMIT, WORDS, text = 3, ("a", "b", "a"), "unused"
 def rated(one): return one.text in {"x", "y", "z"} or len(one) > LIMIT
 def make(model):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from querymesh.query.costly.scratch import scratch_folder
+from querymesh.query.costly.store.scratch import scratch_folder
 
 
 def test_only_its_owner_can_look_into_it():
@@ -44,7 +44,7 @@ def test_tasks_are_given_its_path_and_not_the_folder():
 
 ENDS = """
 import os, sys
-from querymesh.query.costly.scratch import scratch_folder
+from querymesh.query.costly.store.scratch import scratch_folder
 folder = scratch_folder()
 if os.fork() == 0:
     sys.exit()  # a child that ends as Python processes end
