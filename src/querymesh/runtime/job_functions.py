@@ -51,7 +51,8 @@ class JobFunctions:
                 asking.permits = Permits(each.name, each.price, session)
                 asking.then = "stop" if self.budget is None else self.budget.then
             if each.is_costly:
-                asking_of(each).shared = OneFunction(answers, each.identity)
+                asking = asking_of(each)
+                asking.shared = OneFunction(answers, each.identity, asking.memory.memo.ttl)
 
     @property
     def _has_bounds(self) -> bool:

@@ -157,7 +157,8 @@ class Asking:
             claim = self.shared.claim([keys[at] for at in lot])
             if claim.values is not None:
                 found.put([lot[at] for at in claim.known], claim.values.cast(self.returns))
-                self.memory.put([keys[lot[at]] for at in claim.known], claim.values.to_pylist())
+                if self.shared.ttl is None:  # else nobody here knows how old they are
+                    self.memory.learn_now([keys[lot[at]] for at in claim.known], claim.values)
             mine = [lot[at] for at in claim.mine]
             if mine:
                 found.put_all(mine, self._asked_for_all(ask, args, keys, mine))

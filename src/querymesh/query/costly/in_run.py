@@ -20,9 +20,11 @@ from querymesh.query.costly.allowance import Allowance
 from querymesh.query.costly.asking import LOT, Asking
 from querymesh.query.costly.job_answers import OneFunction
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.memory import Answer, Memory
+from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.costly.store.fingerprint import fingerprint
+from querymesh.query.costly.store.kept_answers import Answer
 from querymesh.query.costly.tally import Tally
 from querymesh.worker_cache import WorkerCache
 
@@ -48,7 +50,7 @@ def asking_of(predicate: Predicate) -> Asking:
     def make() -> Asking:
         memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
         return Asking(
-            Memory(memo, predicate.name),
+            Memory(memo, predicate.name, predicate.returns, fingerprint(predicate.fn)),
             predicate.returns,
             Permits(predicate.name, predicate.price),
             always=predicate.is_costly,
@@ -109,7 +111,7 @@ def begin_functions(functions: Functions, start: FunctionsStart) -> TaskTallies:
             asking.permits = Permits(each.name, each.price, start.allowance)
             asking.then = start.then
         if start.answers is not None and each.identity in start.shared:
-            asking.shared = OneFunction(start.answers, each.identity)
+            asking.shared = OneFunction(start.answers, each.identity, asking.memory.memo.ttl)
     return TaskTallies(functions)
 
 

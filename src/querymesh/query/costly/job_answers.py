@@ -14,6 +14,7 @@ whose calls failed, gives its claims back, and the next one that asks has them.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,7 +41,12 @@ class Claim:
 
 
 class SharedAnswers(Protocol):
-    """Where the workers of a job share what they asked of one function."""
+    """Where the workers of a job share what they asked of one function, for `ttl` seconds."""
+
+    @property
+    def ttl(self) -> float | None:
+        """How old an answer may be; None if any."""
+        ...
 
     def claim(self, keys: Sequence[bytes]) -> Claim:
         """What is known of inputs, and what the asker is to ask."""
@@ -51,11 +57,15 @@ class SharedAnswers(Protocol):
         ...
 
 
+_NONE = None, 0.0
+"""No value, told never."""
+
+
 @dataclass
 class _Function:
     """What a job knows of one function."""
 
-    answers: OrderedDict[bytes, Any] = field(default_factory=OrderedDict)
+    answers: OrderedDict[bytes, tuple[Any, float]] = field(default_factory=OrderedDict)
     type: pa.DataType | None = None
     claimed: dict[bytes, JobAnswersSession] = field(default_factory=dict)
 
@@ -72,21 +82,26 @@ class JobAnswers:
         """As one worker sees them, who may vanish."""
         return JobAnswersSession(self)
 
-    def claim(self, name: str, keys: Sequence[bytes], who: JobAnswersSession) -> Claim:
-        """What is known of inputs of a function; what nobody asks about is claimed."""
+    def claim(
+        self, name: str, keys: Sequence[bytes], who: JobAnswersSession, ttl: float | None = None
+    ) -> Claim:
+        """What is known of inputs of a function, for `ttl` seconds at most; what nobody asks about
+        is claimed."""
+        not_before = float("-inf") if ttl is None else time.time() - ttl
         known: list[int] = []
         mine: list[int] = []
         size = 0
         with self._lock:
             function = self._functions.setdefault(name, _Function())
             for at, key in enumerate(keys):
-                if key in function.answers:
-                    size += _size(function.answers[key])
+                value, told_at = function.answers.get(key, _NONE)
+                if told_at >= not_before and told_at > 0:
+                    size += _size(value)
                     if size <= MOST_BYTES or not known:  # the others when they are asked for again
                         known.append(at)
                 elif function.claimed.setdefault(key, who) is who:
                     mine.append(at)
-            values = [function.answers[keys[at]] for at in known]
+            values = [function.answers[keys[at]][0] for at in known]
             kind = function.type
         return Claim(known, pa.array(values, kind) if known else None, mine)
 
@@ -103,7 +118,9 @@ class JobAnswers:
             function = self._functions.setdefault(name, _Function())
             if values is not None:
                 function.type = values.type
-                function.answers.update(zip(keys, values.to_pylist(), strict=True))
+                now = time.time()
+                told = ((value, now) for value in values.to_pylist())
+                function.answers.update(zip(keys, told, strict=True))
             for key in (*keys, *back):
                 if function.claimed.get(key) is who:
                     del function.claimed[key]
@@ -128,9 +145,9 @@ class JobAnswersSession:
     def __init__(self, job: JobAnswers) -> None:
         self._job = job
 
-    def claim(self, name: str, keys: Sequence[bytes]) -> Claim:
+    def claim(self, name: str, keys: Sequence[bytes], ttl: float | None = None) -> Claim:
         """As `JobAnswers` has it."""
-        return self._job.claim(name, keys, self)
+        return self._job.claim(name, keys, self, ttl)
 
     def tell(
         self, name: str, keys: Sequence[bytes], values: pa.Array | None, back: Sequence[bytes]
@@ -149,10 +166,11 @@ class OneFunction:
 
     answers: JobAnswersSession | Any
     name: str
+    ttl: float | None = None
 
     def claim(self, keys: Sequence[bytes]) -> Claim:
         """What is known of inputs, and what the asker is to ask."""
-        claimed: Claim = self.answers.claim(self.name, keys)
+        claimed: Claim = self.answers.claim(self.name, keys, self.ttl)
         return claimed
 
     def tell(self, keys: Sequence[bytes], values: pa.Array | None, back: Sequence[bytes]) -> None:

@@ -33,9 +33,10 @@ class RemoteAnswers:
 
     driver: RemoteAllowance
 
-    def claim(self, name: str, keys: Sequence[bytes]) -> Claim:
+    def claim(self, name: str, keys: Sequence[bytes], ttl: float | None = None) -> Claim:
         """As `JobAnswers` has it, of the first `MOST_KEYS`."""
-        told = self._exchanged({"of": name, "claim": b"".join(keys[:MOST_KEYS]).hex()})
+        asked = b"".join(keys[:MOST_KEYS]).hex()
+        told = self._exchanged({"of": name, "claim": asked, "ttl": ttl})
         values = _array(told["values"]) if told["values"] else None
         return Claim(told["known"], values, told["mine"])
 
@@ -69,7 +70,10 @@ def is_about_answers(told: object) -> bool:
 def line_of_claim(told: dict[str, Any], session: JobAnswersSession) -> bytes:
     """What the driver says to such a line; ValueError if it cannot be understood."""
     if "claim" in told:
-        claim = session.claim(told["of"], _keys(told["claim"]))
+        ttl = told.get("ttl")
+        if not isinstance(ttl, int | float | None):
+            raise ValueError("ttl is seconds")
+        claim = session.claim(told["of"], _keys(told["claim"]), ttl)
         text = "" if claim.values is None else _text(claim.values)
         return _line({"known": claim.known, "mine": claim.mine, "values": text})
     keys = _keys(told.get("tell"))
