@@ -49,7 +49,9 @@ class JobFunctions:
             if self._has_bounds:
                 asking = asking_of(each)
                 asking.permits = Permits(each.name, each.price, session)
-                asking.then = "stop" if self.budget is None else self.budget.then
+            if self.budget is not None:
+                asking = asking_of(each)
+                asking.then, asking.seconds_a_unit = self.budget.then, self.budget.seconds_a_unit
             if each.is_costly:
                 asking = asking_of(each)
                 asking.shared = OneFunction(answers, each.identity, asking.memory.memo.ttl)

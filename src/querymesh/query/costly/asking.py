@@ -26,6 +26,7 @@ from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
 from querymesh.query.costly.tally import Tally
 
 Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
@@ -65,6 +66,8 @@ class Asking:
     """What all workers of the job have asked; where it is None, each asks for itself."""
     lot: int = LOT
     """So many inputs are claimed at a time."""
+    seconds_a_unit: float = SECONDS_A_UNIT
+    """What a unit of money is worth."""
     then: str = "stop"
     """What becomes of rows that the budget cannot pay for."""
     tally: Tally = field(default_factory=Tally)
@@ -231,6 +234,13 @@ class Asking:
         if path is not None:
             return f"All answers are kept in {path}, and a further run begins with them."
         return "Answers are lost with this job; with memo=qm.Memo(path=...) a further run has them."
+
+    @property
+    def money_us(self) -> float:
+        """What the money of a row is worth in microseconds that the function was asked about."""
+        if not self.tally.asked:
+            return 0.0
+        return 1e6 * self.seconds_a_unit * self.tally.money / PARTS / self.tally.asked
 
     def snapshot(self) -> Tally:
         """The counts so far, to be compared with later ones."""

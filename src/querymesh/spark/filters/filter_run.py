@@ -82,6 +82,7 @@ def run_filter(
     filtering = FilterJob(
         whole, left, columns, options.sample, options.on_error,
         engine="auto" if staged else suited, named=options.engine != "auto", data=tables,
+        budget=options.budget,
     )  # fmt: skip
     functions = JobFunctions(bound.query.functions, options.budget)
     trainer = PreparedTrainer(filtering)

@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 
 from querymesh.arrays import Ints
 from querymesh.fabric.profile.bounded_profile import (
+    FIRST_ROWS,
     called_by_users,
     followed_by,
     profile_within,
@@ -51,6 +52,7 @@ from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
 from querymesh.spark.filters.native import can_run_plainly
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
+from querymesh.spark.filters.priced_sample import most_priced_rows
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
 from querymesh.spark.filters.staged import tellable
 from querymesh.spark.prices.condition_costs import mean_bytes
@@ -64,6 +66,11 @@ from querymesh.stats.profile import Profile
 
 TOO_SMALL = (
     "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
+)
+
+TOO_DEAR = (
+    "to ask functions about the first rows would take more of the budget than learning may spend "
+    "(sample_budget): it runs as written"
 )
 
 LEAST_BUDGET_S = 0.25
@@ -233,7 +240,10 @@ class Learning:
         def budget_s(row_s: float) -> float:
             return self._budget_s((0.0, table.together_us + 1e6 * row_s)) - self.seconds
 
-        first = taken.take(pa.array(order[: self.training.sample_rows]))
+        most = self._most_rows(taken)
+        if most < FIRST_ROWS:
+            return self.as_written(TOO_DEAR)
+        first = taken.take(pa.array(order[: min(self.training.sample_rows, most)]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
         row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
@@ -265,7 +275,7 @@ class Learning:
                 in_doubt=decision.in_doubt,
                 row_s=self.seconds / profile.rows,
                 budget_s=budget_s(self._called_us(profile) / 1e6),
-                most_rows=min(self.training.most_sample_rows, taken.num_rows),
+                most_rows=min(self.training.most_sample_rows, most),
             )
             if not more:
                 return self._result(decision, profile)
@@ -312,8 +322,16 @@ class Learning:
         return float(called_us[called_by_users(self.asked)].sum())
 
     def _remembered(self, profile: Profile) -> Remembered:
-        rows = UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
-        return with_remembered(profile, self.asked, rows)
+        return with_remembered(profile, self.asked, self._job_rows)
+
+    def _most_rows(self, taken: pa.Table) -> int:
+        """About how many sampled rows functions may be asked."""
+        functions = list(self.job.bound.query.functions.values())
+        return most_priced_rows(functions, taken, self._job_rows, self.job.budget)
+
+    @property
+    def _job_rows(self) -> float:
+        return UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
 
     def _calls(self) -> int:
         """How many rows Python functions were asked about."""
