@@ -98,7 +98,7 @@ def _rows(args: Sequence[pa.Array], n: int | None) -> int:
 
 def _codes(array: pa.Array) -> Ints:
     """A number for each value, those of equal ones equal, counted as they come."""
-    if pa.types.is_floating(array.type):  # Arrow takes 0.0 and -0.0 for one
+    if pa.types.is_floating(array.type):  # by their bits, whatever Arrow takes for equal
         as_bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[array.type.bit_width]
         return _encoded(array.view(as_bits))
     is_plain = not (pa.types.is_nested(array.type) or pa.types.is_dictionary(array.type))
