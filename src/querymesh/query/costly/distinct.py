@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Ints
-from querymesh.query.costly.canonical import canonical_rows, type_name
+from querymesh.query.canonical import canonical_rows, type_name
 
 KEY_BYTES = 16
 
