@@ -61,10 +61,11 @@ class AllowanceServer:
         """What tasks ask, to be sent to them."""
         loop = asyncio.new_event_loop()
         desk = _Desk(account, answers or JobAnswers(), secret)
+        stopped = asyncio.Event()
         threading.Thread(
-            target=_run, args=(loop, link, desk), daemon=True, name="querymesh-allowance"
+            target=_run, args=(loop, link, desk, stopped), daemon=True, name="querymesh-allowance"
         ).start()
-        self._finalizer = weakref.finalize(self, _stop, loop)
+        self._finalizer = weakref.finalize(self, _stop, loop, stopped)
 
     def close(self) -> None:
         """Answer no more; also done when this is garbage collected."""
@@ -123,10 +124,10 @@ def _keep_alive(link: socket.socket) -> None:
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _run(loop: asyncio.AbstractEventLoop, link: socket.socket, desk: _Desk) -> None:
-    server = loop.run_until_complete(asyncio.start_server(desk.serve, sock=link, limit=MOST_BYTES))
-    loop.run_forever()
-    server.close()
+def _run(
+    loop: asyncio.AbstractEventLoop, link: socket.socket, desk: _Desk, stopped: asyncio.Event
+) -> None:
+    loop.run_until_complete(_serve(link, desk, stopped))
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
@@ -136,6 +137,12 @@ def _run(loop: asyncio.AbstractEventLoop, link: socket.socket, desk: _Desk) -> N
     loop.close()
 
 
-def _stop(loop: asyncio.AbstractEventLoop) -> None:
+async def _serve(link: socket.socket, desk: _Desk, stopped: asyncio.Event) -> None:
+    server = await asyncio.start_server(desk.serve, sock=link, limit=MOST_BYTES)
+    await stopped.wait()
+    server.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
     with contextlib.suppress(RuntimeError):  # closed before
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(stopped.set)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from querymesh.query.costly import memory
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.memory import Memory
-from querymesh.query.costly.store.scratch import scratch_folder
 from soak import TIMES
 
 
@@ -170,22 +169,6 @@ def test_a_store_is_asked_only_for_what_is_not_known(tmp_path, monkeypatch):
     assert remembered.find(keys(1, 1)) == {keys(1)[0]: True}
     remembered.find(keys(1, 2))
     assert asked[-1] == keys(2)
-
-
-def test_a_runs_own_folder_takes_costly_answers_only():
-    folder = scratch_folder()
-    one = Memory(Memo(), "f", scratch=folder.path)
-    one.put(keys(1), [True], call_us=999.0)
-    one.put(keys(2), [True], call_us=1000.0)
-    assert one.find(keys(1, 2)) == dict.fromkeys(keys(1, 2), True)
-    other = Memory(Memo(), "f", scratch=folder.path)
-    assert other.find(keys(1, 2)) == {keys(2)[0]: True}
-    folder.remove()
-
-
-def test_a_folder_of_the_users_takes_all_answers(tmp_path):
-    Memory(Memo(path=tmp_path), "f", scratch="/nowhere").put(keys(1), [True], call_us=1.0)
-    assert Memory(Memo(path=tmp_path), "f").find(keys(1)) == {keys(1)[0]: True}
 
 
 def test_the_time_of_an_answer_is_kept_with_it(tmp_path, clock):

@@ -3,7 +3,7 @@
 import pytest
 
 import querymesh as qm
-from querymesh.spark.filters.learning import Learning
+from querymesh.spark.filters.learning.learning import Learning
 
 
 @pytest.fixture(scope="module")

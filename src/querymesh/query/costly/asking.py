@@ -171,6 +171,7 @@ class Asking:
             if not gone and begun >= len(keys):
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_WAIT_S)
+        self.memory.flush()
         return found.answers()
 
     def _asked_for_all(
@@ -213,7 +214,8 @@ class Asking:
     def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
         good = [piece for piece in pieces if isinstance(piece.result, pa.Array)]
         of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
-        self.memory.put(of_good, [value for p in good for value in p.result.to_pylist()])
+        values = [value for piece in good for value in piece.result.to_pylist()]
+        self.memory.put(of_good, values, more=self.shared is not None)
 
     def _judge(self, repeated: float) -> None:
         """Whether to go on, by the share of a batch's rows that were equal to others of it."""

@@ -21,7 +21,7 @@ TRAVELLING = 20_000
 class Memory:
     """Answers by the key of their input; a store has what others asked, if there is one.
 
-    Several threads may use it at once. `kind`, `code` and `scratch` are for the store (`opened`).
+    Several threads may use it at once. `kind` and `code` are for the store (`opened`).
     """
 
     def __init__(
@@ -30,13 +30,12 @@ class Memory:
         name: str,
         kind: pa.DataType | None = None,
         code: str = "",
-        scratch: str | None = None,
     ) -> None:
         self.memo = memo
         self._answers: OrderedDict[bytes, Answer] = OrderedDict()
         self._size = 0
         self._lock = Lock()
-        self._store: AnswerStore | None = opened(memo, name, kind, code, scratch)
+        self._store: AnswerStore | None = opened(memo, name, kind, code)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -57,18 +56,22 @@ class Memory:
         values: Sequence[Any],
         *,
         more: bool = False,
-        call_us: float = float("inf"),
     ) -> None:
         """Remember what was asked just now, and keep it for others.
 
         It is written when this returns, or, where `more` will follow soon, within half a second or
-        with what follows. `call_us` is what it cost: a run's own folder takes only costly answers.
+        with what follows.
         """
         now = time.time()
         answers = {key: (value, now) for key, value in zip(keys, values, strict=True)}
         self.learn(answers)
-        if self._store is not None and call_us >= self._store.least_call_us:
+        if self._store is not None:
             self._store.keep(answers, more=more)
+
+    def flush(self) -> None:
+        """Write what waits for more."""
+        if self._store is not None:
+            self._store.keep({})
 
     def learn_now(self, keys: Sequence[bytes], values: pa.Array) -> None:
         """Remember what others of the job asked: they keep it."""

@@ -23,13 +23,13 @@ from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
+from querymesh.spark.filters.learning.prepared import PreparedTrainer
 from querymesh.spark.filters.native import (
     CatalystColumns,
     run_native,
     run_plainly,
     why_not_native,
 )
-from querymesh.spark.filters.prepared import PreparedTrainer
 from querymesh.spark.filters.pushed import left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,

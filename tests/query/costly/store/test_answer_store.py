@@ -20,7 +20,6 @@ from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.store import answer_store as stores
 from querymesh.query.costly.store import pace
 from querymesh.query.costly.store.answer_store import AnswerStore, opened
-from querymesh.query.costly.store.scratch import scratch_folder
 from querymesh.storage import Storage
 from soak import TIMES
 
@@ -459,19 +458,6 @@ def test_a_process_holds_so_much_and_no_more(path, monkeypatch, caplog):
     assert sum(each.size_bytes for each in store._held) <= 24 * 100
     assert "cannot be held (they take more than" in caplog.text
     assert len(known(opened(Memo(path), "f"), range(200))) == 200, "a larger memo has room"
-
-
-def test_what_is_written_after_a_run_has_ended_is_not_kept(caplog, clock):
-    folder = scratch_folder()
-    store = opened(Memo(), "f", scratch=folder.path)
-    store.keep(answers(1))
-    assert known(opened(Memo(), "f", scratch=folder.path), [1]) == {1}
-    folder.remove()
-    clock.now += 1.0
-    store.keep(answers(2))
-    assert known(store, [1, 2]) == {1, 2}
-    assert not os.path.exists(folder.path)
-    assert not caplog.records
 
 
 WRITES = """

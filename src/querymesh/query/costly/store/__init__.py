@@ -3,7 +3,6 @@
 ::
 
     fingerprint.py   which function it is ──> the name of its folder
-    scratch.py       the folder of a run on one machine, where nobody named another
     answer_store.py  what others kept, looked for now and then (pace.py); what is kept for others
     kept_answers.py  answers in the order of their keys, in memory and in a file
 """

@@ -62,28 +62,19 @@ READERS = 8
 PART_LASTS_S = 86_400.0
 """A file that nobody completed is removed after that time."""
 
-SCRATCH_CALL_US = 1000.0
-"""A run's own folder takes the answers of functions that cost more; others are asked sooner."""
-
 _ENDING = ".answers"
 _FORMAT = "answers 1"
 _log = logging.getLogger("querymesh")
 
 
 class AnswerStore:
-    """The answers of one version of a function, in one folder.
+    """The answers of one version of a function, in one folder."""
 
-    `scratch` says that the folder lies in one of a run, which is gone when the run is over.
-    """
-
-    def __init__(
-        self, storage: Storage, memo: Memo, kind: pa.DataType, *, scratch: str | None = None
-    ) -> None:
+    def __init__(self, storage: Storage, memo: Memo, kind: pa.DataType) -> None:
         self._storage = storage
         self._kind = kind
         self._ttl = memo.ttl
         self._most_bytes = max(MOST_HELD_BYTES, memo.size * BYTES_AN_ANSWER)
-        self._scratch = scratch
         self._most_files = random.randint(MOST_FILES, 2 * MOST_FILES)  # not all at the same time
         self._lock = Lock()
         self._held: list[KeptAnswers] = []
@@ -92,11 +83,6 @@ class AnswerStore:
         """Of the files that were read, by name; 0 bytes where there is nothing in them for us."""
         self._looks, self._writes = Pace(), Pace()
         self._told: set[str] = set()
-
-    @property
-    def least_call_us(self) -> float:
-        """What a function must cost for its answers to be kept here."""
-        return 0.0 if self._scratch is None else SCRATCH_CALL_US
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """The answers that were kept by anybody, as far as is known; looks for new ones now and
@@ -121,7 +107,7 @@ class AnswerStore:
             self._waiting |= answers
             if full := len(self._waiting) >= MOST_WAITING:
                 self._waiting = dict(list(self._waiting.items())[-MOST_WAITING:])
-            if not self._waiting or self._is_over() or not self._writes.may(soon=full or not more):
+            if not self._waiting or not self._writes.may(soon=full or not more):
                 return
             with self._writes.one() as write:
                 write.succeeded = self._write(self._waiting)
@@ -221,9 +207,6 @@ class AnswerStore:
     def _not_before(self) -> float:
         return FOREVER if self._ttl is None else time.time() - self._ttl
 
-    def _is_over(self) -> bool:
-        return self._scratch is not None and not os.path.isdir(self._scratch)
-
     def _tell(self, what: str, problem: Exception, name: str = "") -> bool:
         if what not in self._told:
             self._told.add(what)
@@ -239,20 +222,19 @@ def opened(
     name: str,
     kind: pa.DataType | None = None,
     code: str = "",
-    scratch: str | None = None,
 ) -> AnswerStore | None:
     """The store of a function, if its answers are to be kept.
 
-    `kind` is the type of its values, BOOLEAN unless told otherwise, `code` what tells it from
-    others of its name (`fingerprint`), and `scratch` the folder of a run, used without a path.
+    `kind` is the type of its values, BOOLEAN unless told otherwise, and `code` what tells it from
+    others of its name (`fingerprint`).
     """
-    path = scratch if memo.path is None else os.fspath(memo.path)
-    if path is None:
+    if memo.path is None:
         return None
+    path = os.fspath(memo.path)
     kind = pa.bool_() if kind is None else kind
     folder = f"{path.rstrip('/')}/{_folder(name, memo.version, code, str(kind))}"
     storage = Storage(folder, "remembered answers", private=True)
-    return AnswerStore(storage, memo, kind, scratch=scratch if memo.path is None else None)
+    return AnswerStore(storage, memo, kind)
 
 
 def _folder(name: str, *identity: str) -> str:

@@ -28,7 +28,8 @@ from querymesh.optimize.placement.worth import next_sample_rows
 from querymesh.optimize.train.train import train_judged
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_train import FilterTrainer
-from querymesh.spark.filters.learning import FURTHER_S, SPARE, TOO_DEAR, TOO_SMALL, Learning
+from querymesh.spark.filters.learning.learning import Learning
+from querymesh.spark.filters.learning.limits import FURTHER_S, SPARE, TOO_DEAR, TOO_SMALL
 from querymesh.spark.sample import take_sample
 from querymesh.spark.sampling.bounded_sample import NoSample
 from querymesh.stats.profile import Profile
@@ -90,7 +91,7 @@ class FixedEngineLearning(Learning):
                 "cost more than it is sure to save: it runs as written"
             )
         most = self._most_rows(taken)
-        if most < FIRST_ROWS:
+        if most < min(FIRST_ROWS, taken.num_rows):
             return self.as_written(TOO_DEAR)
         tables = make_tables(bound, self.job.tables, on_error)
         order = self._shuffled(taken)

@@ -50,9 +50,24 @@ from querymesh.query.costly.in_run import TaskTallies, is_asked_once
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
+from querymesh.spark.filters.learning.limits import (
+    FURTHER_S,
+    GLIMPSE_ROWS,
+    LEAST_BUDGET_S,
+    LEAST_LOOKED_AT,
+    LOOK_BUDGET_S,
+    LOOKED_AT,
+    MOST_BUDGET_S,
+    PYTHON_START_S,
+    SAMPLE_BYTES,
+    SPARE,
+    TOO_DEAR,
+    TOO_SMALL,
+    UNKNOWN_ROWS,
+)
+from querymesh.spark.filters.learning.priced_sample import most_priced_rows
 from querymesh.spark.filters.native import can_run_plainly
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
-from querymesh.spark.filters.priced_sample import most_priced_rows
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
 from querymesh.spark.filters.staged import tellable
 from querymesh.spark.prices.condition_costs import mean_bytes
@@ -63,43 +78,6 @@ from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statis
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
-
-TOO_SMALL = (
-    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
-)
-
-TOO_DEAR = (
-    "to ask functions about the first rows would take more of the budget than learning may spend "
-    "(sample_budget): it runs as written"
-)
-
-LEAST_BUDGET_S = 0.25
-"""A sample takes about as long: a job that cannot pay for it is not sampled."""
-
-LOOK_BUDGET_S = 0.05
-"""What learning takes where a quick look into the files will do."""
-
-MOST_BUDGET_S = 20.0
-"""However large the job, learning takes no longer."""
-
-UNKNOWN_ROWS = 1_000_000
-"""What a job is taken for whose size nobody knows."""
-
-SPARE = 4
-"""So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
-
-PYTHON_START_S = 0.3
-"""What the first Python workers take to start."""
-
-GLIMPSE_ROWS, FURTHER_S = 256, 0.04
-"""Rows that tell first what the order as written costs, and what learning takes from there on."""
-
-LOOKED_AT, LEAST_LOOKED_AT = 2, 100
-"""So many times the rows that are profiled first are looked at, and rows that a quick look must
-have found to be believed."""
-
-SAMPLE_BYTES = 128 << 20
-"""About how large a sample may be."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +219,7 @@ class Learning:
             return self._budget_s((0.0, table.together_us + 1e6 * row_s)) - self.seconds
 
         most = self._most_rows(taken)
-        if most < FIRST_ROWS:
+        if most < min(FIRST_ROWS, taken.num_rows):
             return self.as_written(TOO_DEAR)
         first = taken.take(pa.array(order[: min(self.training.sample_rows, most)]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
