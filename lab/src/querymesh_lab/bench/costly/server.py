@@ -20,11 +20,12 @@ import time
 from collections import Counter
 from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from querymesh_lab.bench.costly.counts import Counting
 from querymesh_lab.bench.costly.manners import Manners
-from querymesh_lab.bench.costly.questions import rule_of, tokens
+from querymesh_lab.bench.costly.questions import Rule, rule_of, tokens
 
 BACKLOG = 1024
 GARBAGE = b'<html>upstream said: {"answers": ['
@@ -47,6 +48,7 @@ class ModelServer:
         self._bodies: Counter[str] = Counter()
         self._allowed = manners.limit_per_s or 0.0
         self._refilled = time.monotonic()
+        self._truth = json.loads(Path(manners.truth).read_text()) if manners.truth else {}
         self.counting.start_anew()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,8 +59,8 @@ class ModelServer:
                 status, body, headers = await self._reply(*request, reader)
                 writer.write(_head(status, len(body), headers) + body)
                 await writer.drain()
-        except (DropError, ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (DropError, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # cancelled when the server ends
         finally:
             self.counting.disconnected()
             writer.close()
@@ -79,7 +81,7 @@ class ModelServer:
         asked = json.loads(body)
         question, inputs = asked["question"], asked["inputs"]
         try:
-            rule = rule_of(question)
+            rule = self._rule(question)
         except KeyError:
             return _json({"error": f"there is no question {question!r}"}, HTTPStatus.BAD_REQUEST)
         self.counting.began(question)
@@ -108,6 +110,12 @@ class ModelServer:
             return _json({"answers": [rule(value) for value in inputs], "tokens": count})
         finally:
             self.counting.ended(question)
+
+    def _rule(self, question: str) -> Rule:
+        if question not in self._truth:
+            return rule_of(question)
+        known = self._truth[question]
+        return lambda value: known[json.dumps(value)]
 
     def _within_limit(self) -> bool:
         limit = self.manners.limit_per_s
