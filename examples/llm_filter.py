@@ -20,7 +20,7 @@ PRICE = qm.Price(per_call=0.0005, per_token=0.000002)
 
 
 class Model(BaseHTTPRequestHandler):
-    """What stands in for the model: it takes a JSON list of texts, and says which are complaints."""
+    """What stands in for the model: it takes a list of texts, and says which are complaints."""
 
     calls = 0
     one_by_one = threading.Lock()
@@ -61,7 +61,9 @@ def main() -> None:
         rate_limit=100,  # calls a second, in all tasks together
         retries=5,  # an HTTPError is an OSError: that is tried again unless told otherwise
         timeout_s=10,
-        memo=qm.Memo(path=answers, version="model-1"),  # on a cluster: a path that all see, or s3://
+        memo=qm.Memo(
+            path=answers, version="model-1"
+        ),  # on a cluster: a path that all see, or s3://
         price=PRICE,
     )
     def is_complaint(texts: pa.Array) -> list[bool]:

@@ -36,6 +36,10 @@ class DropError(Exception):
     """The connection is to be closed without an answer."""
 
 
+class HangError(Exception):
+    """There will never be an answer; the call no longer counts as in flight."""
+
+
 class ModelServer:
     """The endpoint's state: its settings, its counts, and what it has seen."""
 
@@ -59,6 +63,8 @@ class ModelServer:
                 status, body, headers = await self._reply(*request, reader)
                 writer.write(_head(status, len(body), headers) + body)
                 await writer.drain()
+        except HangError:
+            await reader.read()  # until the caller gives up
         except (DropError, ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # cancelled when the server ends
         finally:
@@ -95,9 +101,8 @@ class ModelServer:
             if fault is not None:
                 self.counting.failed(question, fault)
             if fault == "hang":
-                await reader.read()  # until the caller gives up
-                raise DropError
-            await asyncio.sleep(self.manners.seconds(question, len(inputs), body))
+                raise HangError
+            await _pause(reader, self.manners.seconds(question, len(inputs), body))
             if fault == "drop":
                 raise DropError
             if fault == "error":
@@ -134,6 +139,13 @@ class ModelServer:
         wait = {"Retry-After": f"{self.manners.retry_after_s:g}"}
         status, body, _ = _json({"error": "too many calls"}, HTTPStatus.TOO_MANY_REQUESTS)
         return status, body, wait
+
+
+async def _pause(reader: asyncio.StreamReader, seconds: float) -> None:
+    """Take so long, unless the caller leaves before: he pays all the same."""
+    if seconds > 0:
+        with suppress(TimeoutError, ConnectionError):
+            await asyncio.wait_for(reader.read(1), seconds)
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[str, str] | None:
