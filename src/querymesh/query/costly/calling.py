@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from querymesh.errors import OptionError, PredicateError
 from querymesh.options import check_integer, check_number
@@ -17,6 +17,8 @@ LONGEST_PAUSE_S = 30.0
 
 LONGEST_RETRY_AFTER_S = 600.0
 """An endpoint that wants to be left alone for longer has failed."""
+
+Errors = type[BaseException] | Iterable[type[BaseException]]
 
 TRANSIENT: tuple[type[BaseException], ...] = (OSError, TimeoutError)
 """What is tried again unless told otherwise: what networks raise, and what took too long."""
@@ -52,7 +54,7 @@ class Calling:
         check_integer("retries", self.retries, least=0)
         _check_positive("timeout_s", self.timeout_s, "seconds")
         _check_positive("rate_limit", self.rate_limit, "calls a second")
-        object.__setattr__(self, "retry_on", _classes(self.retry_on))
+        object.__setattr__(self, "retry_on", errors_of(self.retry_on))
 
     @property
     def is_usual(self) -> bool:
@@ -107,14 +109,15 @@ class Calling:
         return status in _TRANSIENT_STATUS
 
 
-def _classes(given: Any) -> tuple[type[BaseException], ...]:
-    kinds = (given,) if isinstance(given, type) else given
-    if not isinstance(kinds, tuple | list):
-        raise OptionError(f"retry_on names classes of exceptions, not {given!r}")
+def errors_of(given: Errors) -> tuple[type[BaseException], ...]:
+    """What was given as `retry_on=`: a class of exceptions, or several."""
+    if isinstance(given, type) or not isinstance(given, Iterable):
+        given = (given,)
+    kinds = tuple(given)
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise OptionError(f"retry_on names classes of exceptions, not {kind!r}")
-    return tuple(kinds)
+    return kinds
 
 
 def _check_positive(name: str, value: float | None, unit: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack, overload
 import pyarrow as pa
 
 from querymesh.errors import QueryError
-from querymesh.query.costly.calling import TRANSIENT, Calling
+from querymesh.query.costly.calling import TRANSIENT, Calling, Errors, errors_of
 from querymesh.query.costly.memo import Memo
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.predicate.wrong_use import Given
@@ -30,7 +30,7 @@ class _Options(TypedDict, total=False):
     batch: int | None
     concurrency: int
     retries: int
-    retry_on: Iterable[type[BaseException]]
+    retry_on: Errors
     timeout_s: float | None
 
 
@@ -55,7 +55,7 @@ def predicate(
     batch: int | None = None,
     concurrency: int = 1,
     retries: int = 0,
-    retry_on: Iterable[type[BaseException]] = TRANSIENT,
+    retry_on: Errors = TRANSIENT,
     timeout_s: float | None = None,
 ) -> Predicate | Decorator:
     """Make a condition of a Python function; as a decorator or as a plain call.
@@ -90,7 +90,7 @@ def predicate(
         batch=batch,
         concurrency=concurrency,
         retries=retries,
-        retry_on=retry_on,
+        retry_on=errors_of(retry_on),
         timeout_s=timeout_s,
     )
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import traceback
 from types import TracebackType
 
-_CALLERS = ("querymesh.query.predicate.", "querymesh.spark.udfs.", "pyspark.")
+_CALLERS = (
+    "querymesh.query.predicate.",
+    "querymesh.query.costly.",
+    "querymesh.spark.udfs.",
+    "pyspark.",
+)
 """Modules that stand between a task and the function: they say nothing about the error."""
 
 
