@@ -16,7 +16,7 @@ INSIDE_SPARK = frozenset({"sparkContext", "_jvm", "_jdf", "rdd"})
 MOST_FILES = 16
 MOST_LINES = 400
 MOST_PARAMETERS = 8
-PUBLIC_CALLS = frozenset({"run", "run_all", "where", "train"})
+PUBLIC_CALLS = frozenset({"run", "run_all", "where", "train", "predicate"})
 """What people call with options by name; `spark/` defines them."""
 
 
@@ -60,7 +60,7 @@ def takes_options(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) 
     """
     if function.name == "__init__":
         return not function.args.posonlyargs and len(function.args.args) == 1
-    if path.parent == LIBRARY / "spark":
+    if path.parent in (LIBRARY / "spark", LIBRARY / "query/predicate"):
         return function.name in PUBLIC_CALLS
     return "cli" in (path.stem, path.parent.name) and not function.name.startswith("_")
 

@@ -48,9 +48,10 @@ def test_forms_of_the_join_benchmark_are_wrong_usage_of_others(added: list[Entry
     fails(invoke("bench", "where", "--real", added=added), 2, "are of bench join")
 
 
-def test_groups_are_of_the_guest_benchmark(added: list[EntryPoint]) -> None:
+def test_groups_are_of_the_guest_and_the_costly_benchmark(added: list[EntryPoint]) -> None:
     fails(invoke("bench", "where", "--group", "tpch", added=added), 2, "is of bench guest")
     fails(invoke("bench", "guest", "--group", "tpcds", added=added), 1, "tpcds", "tpch")
+    fails(invoke("bench", "costly", "--group", "tpcds", added=added), 1, "tpcds", "proxies")
 
 
 def test_an_unknown_paper_or_figure_is_one_message(added: list[EntryPoint]) -> None:

@@ -48,7 +48,7 @@ def open_file_system(address: str, use: str, otherwise: str = "") -> tuple[fs.Fi
         system, path = fs.FileSystem.from_uri(_S3A.sub("s3://", address))
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise UnsupportedError(
-            f"the checkpoint {address} cannot be opened for {use} ({problem}): use a path all "
+            f"the folder {address} cannot be opened for {use} ({problem}): use a path all "
             f"executors see, or a file:, hdfs:, s3: or gs: address{otherwise}"
         ) from problem
     return system, str(path)
@@ -57,13 +57,17 @@ def open_file_system(address: str, use: str, otherwise: str = "") -> tuple[fs.Fi
 class Storage:
     """A folder; every path is relative to it. A file that is not there: FileNotFoundError.
 
-    Where it cannot be opened, the error says what `use` it is for and ends with `otherwise`.
+    Where it cannot be opened, the error says what `use` it is for and ends with `otherwise`. What
+    is made in a `private` one on a local file system is for its owner only.
     """
 
-    def __init__(self, folder: str, use: str = "join state", otherwise: str = "") -> None:
+    def __init__(
+        self, folder: str, use: str = "join state", otherwise: str = "", *, private: bool = False
+    ) -> None:
         self.folder = folder.rstrip("/") or "/"
         self._system, self._root = open_file_system(self.folder, use, otherwise)
         self._local = isinstance(self._system, fs.LocalFileSystem)
+        self._opener = _open_private if private and self._local else None
 
     def where(self, path: str) -> str:
         """The full name of a file, for people and as a key."""
@@ -134,6 +138,9 @@ class Storage:
 
     def make(self, path: str = "") -> None:
         """Make a folder and those above it, where they are new."""
+        if self._opener is not None:
+            os.makedirs(self._full(path), mode=0o700, exist_ok=True)
+            return
         self._system.create_dir(self._full(path), recursive=True)
 
     def _full(self, path: str) -> str:
@@ -145,7 +152,7 @@ class Storage:
 
     def _create(self, path: str) -> IO[bytes]:
         if self._local:
-            return open(self._full(path), "wb")
+            return open(self._full(path), "wb", opener=self._opener)
         stream: IO[bytes] = self._system.open_output_stream(self._full(path))
         return stream
 
@@ -154,3 +161,7 @@ class Storage:
             os.replace(self._full(old), self._full(new))
         else:
             self._system.move(self._full(old), self._full(new))
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)

@@ -8,25 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.pieces import Piece, call_in_pieces, is_async
-
-
-def by_value(fn: Callable[[Any], Any]) -> Callable[[Sequence[pa.Array], int], Any]:
-    """A call of a function of one value, for each row of a piece."""
-
-    def call(args: Sequence[pa.Array], n: int) -> list[Any]:
-        return [fn(value) for value in args[0].to_pylist()]
-
-    async def awaited(args: Sequence[pa.Array], n: int) -> list[Any]:
-        return [await fn(value) for value in args[0].to_pylist()]
-
-    return awaited if is_async(fn) else call
+from querymesh.query.costly.pieces import Piece, call_in_pieces, call_of, is_async
 
 
 def pieces_of(fn: Callable[[Any], Any], rows: int, calling: Calling, **options: Any) -> list[Piece]:
     """What becomes of 0, 1, 2, … in pieces."""
     values = [pa.array(range(rows))]
-    return call_in_pieces(by_value(fn), calling, values, rows, is_async=is_async(fn), **options)
+    return call_in_pieces(
+        call_of(fn, False), calling, values, rows, is_async=is_async(fn), **options
+    )
 
 
 def results_of(pieces: Sequence[Piece]) -> list[Any]:

@@ -19,7 +19,7 @@ from querymesh.cli.results import out, write_json
 Rows = list[dict[str, Any]]
 Quick = Annotated[bool, typer.Option("--quick", help="smaller data, fewer rounds")]
 
-BENCHMARKS = ("where", "join", "policies", "goals", "guest", "classify")
+BENCHMARKS = ("where", "join", "policies", "goals", "guest", "costly", "classify")
 
 
 class Options(NamedTuple):
@@ -65,7 +65,7 @@ def reproduce(
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="where, join, policies, goals, guest, classify, or all")
+        str, typer.Argument(help="where, join, policies, goals, guest, costly, classify, or all")
     ] = "all",
     json_file: JsonFile = None,
     quick: Quick = False,
@@ -96,7 +96,8 @@ def bench(
     ] = None,
     plots: Annotated[Path | None, typer.Option(help="of --growth, draw it here, as SVG")] = None,
     group: Annotated[
-        list[str] | None, typer.Option(help="of guest, all cases of this group; repeatable")
+        list[str] | None,
+        typer.Option(help="of guest and costly, all cases of this group; repeatable"),
     ] = None,
 ) -> None:
     """Measure against plain Spark, Flink, the best single order and the class oracle."""
@@ -112,8 +113,8 @@ def bench(
         )
     if before is not None and not core:
         raise typer.BadParameter("--before is of bench join --core")
-    if group and what not in ("guest", "all"):
-        raise typer.BadParameter("--group is of bench guest")
+    if group and what not in ("guest", "costly", "all"):
+        raise typer.BadParameter("--group is of bench guest and bench costly")
     chosen = chosen or [name for name in BENCHMARKS if what in (name, "all")]
     options = Options(quick, case, contestant, plots, group, json_file, before)
     rows = [row for name in chosen for row in RUNS[name](options)]
@@ -200,6 +201,17 @@ def _guest(options: Options) -> Rows:
     return _shown(rows, page.print_rows)
 
 
+def _costly(options: Options) -> Rows:
+    from querymesh_lab.bench.costly import costly_bench, page
+
+    def save(rows: Rows) -> None:
+        if options.json_file is not None:
+            write_json(options.json_file, rows)
+
+    rows = costly_bench.run_costly(options.quick, options.cases, options.groups, _print_line, save)
+    return _shown(rows, page.print_rows)
+
+
 def _classify(options: Options) -> Rows:
     from querymesh_lab.bench.classify import classify_bench
 
@@ -218,6 +230,7 @@ RUNS: dict[str, Callable[[Options], Rows]] = {
     "policies": _policies,
     "goals": _goals,
     "guest": _guest,
+    "costly": _costly,
     "classify": _classify,
 }
 """Each measures, prints its table and returns its rows."""

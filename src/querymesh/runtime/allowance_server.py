@@ -1,10 +1,10 @@
-"""The driver's side of a job's account: tasks ask here before they call.
+"""The driver's side of a job's account and of its answers: tasks ask here before they call.
 
 ::
 
     task ──secret──> a stranger until then: one short line, a few seconds, a few at a time
          ──lines───> a session; what it reserved counts as spent when its connection ends
-                     (`query/costly/remote_allowance.py` says what the lines are)
+                     (what the lines are: `query/costly/remote_allowance.py`, `remote_answers.py`)
 
 Nothing waits here: every question is answered at once. A thread serves each worker process.
 """
@@ -22,12 +22,14 @@ import weakref
 from collections.abc import Callable
 
 from querymesh.query.costly.allowance import JobAllowance, Session
+from querymesh.query.costly.job_answers import JobAnswers, JobAnswersSession
 from querymesh.query.costly.remote_allowance import (
     MOST_BYTES,
     RemoteAllowance,
     line_of_answer,
-    question_of_line,
+    question_of,
 )
+from querymesh.query.costly.remote_answers import is_about_answers, line_of_claim
 
 STRANGER_S = 10.0
 """Who connects has so long to tell the secret."""
@@ -39,17 +41,24 @@ MOST_SECRET_BYTES = 256
 
 BACKLOG = 1024
 
+_NO_QUESTION = (OSError, ValueError, TypeError, KeyError, RecursionError)
+"""What a connection ends with that broke, or whose line cannot be understood."""
+
 
 class AllowanceServer:
     """Answers the tasks of one job, until it is closed, or nobody holds it any more.
 
     `host` is the driver's name or address as tasks reach it, `bind` the address that it listens on
-    if that is another. Whoever holds the secret of `remote` may reserve money of the job, and do
-    nothing else.
+    if that is another. Whoever holds the secret of `remote` may reserve money of the job, and read
+    and tell answers of its functions, and do nothing else.
     """
 
     def __init__(
-        self, account: JobAllowance, host: str = "127.0.0.1", bind: str | None = None
+        self,
+        account: JobAllowance,
+        host: str = "127.0.0.1",
+        bind: str | None = None,
+        answers: JobAnswers | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in (bind or host) else socket.AF_INET
         link = socket.create_server((bind or host, 0), family=family, backlog=BACKLOG)
@@ -57,7 +66,7 @@ class AllowanceServer:
         self.account = account
         self.remote = RemoteAllowance(host, link.getsockname()[1], secret)
         """What tasks ask, to be sent to them."""
-        desk = _Desk(account, secret, link)
+        desk = _Desk(account, answers or JobAnswers(), secret, link)
         _start(desk.open)
         self._finalizer = weakref.finalize(self, desk.close)
 
@@ -69,8 +78,11 @@ class AllowanceServer:
 class _Desk:
     """Who serves the connections. It does not know the server, which may so be collected."""
 
-    def __init__(self, account: JobAllowance, secret: str, link: socket.socket) -> None:
+    def __init__(
+        self, account: JobAllowance, answers: JobAnswers, secret: str, link: socket.socket
+    ) -> None:
         self._account = account
+        self._answers = answers
         self._secret = secret.encode()
         self._link = link
         self._lock = threading.Lock()
@@ -110,18 +122,19 @@ class _Desk:
 
     def _serve(self, link: socket.socket) -> None:
         """One connection, from its secret to its end."""
-        with contextlib.suppress(OSError, ValueError, RecursionError):
+        with contextlib.suppress(*_NO_QUESTION):
             try:
                 knows = self._knows_secret(link)
             finally:
                 with self._lock:
                     self._strangers -= 1
             if knows:
-                session = self._account.session()
+                session, answers = self._account.session(), self._answers.session()
                 try:
-                    _answer(link, session)
+                    _answer(link, session, answers)
                 finally:
                     session.close()
+                    answers.close()
         with self._lock:
             self._open.discard(link)
         link.close()
@@ -132,7 +145,7 @@ class _Desk:
         return isinstance(secret, str) and hmac.compare_digest(secret.encode(), self._secret)
 
 
-def _answer(link: socket.socket, session: Session) -> None:
+def _answer(link: socket.socket, session: Session, answers: JobAnswersSession) -> None:
     """Answer questions until one is none, or there are no more."""
     link.settimeout(None)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -140,7 +153,11 @@ def _answer(link: socket.socket, session: Session) -> None:
     link.sendall(b'{"ok": true}\n')
     with link.makefile("rb") as lines:
         while (line := lines.readline(MOST_BYTES + 1)).endswith(b"\n"):
-            link.sendall(line_of_answer(session.ask(question_of_line(line))))
+            told = json.loads(line)
+            if is_about_answers(told):
+                link.sendall(line_of_claim(told, answers))
+            else:
+                link.sendall(line_of_answer(session.ask(question_of(told))))
 
 
 def _first_line(link: socket.socket) -> bytes:

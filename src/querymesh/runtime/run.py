@@ -24,6 +24,7 @@ from querymesh.runtime.view import View
 
 if TYPE_CHECKING:
     from querymesh.fabric.routers.learned import Learned
+    from querymesh.runtime.job_functions import JobFunctions
     from querymesh.runtime.loops.index_loop import IndexLoop
     from querymesh.runtime.loops.plan_loop import PlanLoop
     from querymesh.runtime.loops.router_loop import RouterLoop
@@ -40,7 +41,8 @@ class Run(Explained):
     are what learns, plans and tunes while the query runs: every report goes to all of them.
     `sharing` tells what joins in one pass share, a line each.
     `left_to_spark` are the conditions that Spark evaluates by itself, as people read them;
-    `preparation` is what was found out before a filter ran, and what it took.
+    `preparation` is what was found out before a filter ran, and what it took; `functions` what
+    users' functions may spend, and what was asked of them.
 
     A DataFrame written to several sinks is several streams: their figures add up, and `batches`
     tells them apart by `query_id`. What runs in Spark's generated code has no counters.
@@ -65,6 +67,7 @@ class Run(Explained):
         self.sharing: tuple[str, ...] = ()
         self.left_to_spark: tuple[str, ...] = ()
         self.preparation: Preparation | None = None
+        self.functions: JobFunctions | None = None
         self.loops: list[Loop] = []
         self._lock = threading.Lock()
         self._batches = Batches(self.views, by_shard=cube is not None)

@@ -48,6 +48,11 @@ def on_one_machine(session: SparkSession) -> bool:
     return str(session.sparkContext.master).startswith("local")
 
 
+def driver_host(session: SparkSession) -> str:
+    """The driver's address as its tasks reach it."""
+    return str(session.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"))
+
+
 def worker_executable(session: SparkSession) -> str:
     """The Python that the session's workers run: a path, or a name to look for."""
     return str(session.sparkContext.pythonExec)

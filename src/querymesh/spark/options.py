@@ -10,6 +10,7 @@ from querymesh.errors import OptionError
 from querymesh.index.tune.kinds import Hash, Index
 from querymesh.options import check_name
 from querymesh.policies.policy import Policy
+from querymesh.query.costly.price import Budget
 from querymesh.runtime.durations import microseconds_of
 from querymesh.storage import is_address
 
@@ -28,6 +29,7 @@ class FilterOptions:
     checkpoint: str | None = None
     on_error: str = "raise"
     sample: Any = None
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         check_name("engine", self.engine, ENGINES)

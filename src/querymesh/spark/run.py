@@ -15,6 +15,7 @@ from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
 from querymesh.query.costly.in_run import in_run
+from querymesh.query.costly.price import Budget, budget_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.query.render import to_text
@@ -41,6 +42,7 @@ def run(
     idle_timeout: str = IDLE_TIMEOUT,
     on_error: str = "raise",
     sample: Data | Inputs | None = None,
+    budget: Budget | float | None = None,
 ) -> DataFrame:
     """Run a query on Spark; the result is a DataFrame, streaming if the source is.
 
@@ -57,6 +59,8 @@ def run(
       there, and the states of its windows
     - `on_error`: "raise", or "drop" to count and drop rows on which a function raises
     - `sample`: what to learn from, instead of the source itself
+    - `budget`: what all calls of functions with a `price=` may cost, in their unit, or a
+      `querymesh.Budget` that says what becomes of the rows it cannot pay for
 
     Of a query over two or more windowed streams, which is a join on states:
 
@@ -72,7 +76,7 @@ def run(
     options = RunOptions(
         policy=policy_of(policy), engine=engine, index=index_of(index), shards=shards,
         checkpoint=absolute(checkpoint), watermark=watermark, idle_timeout=idle_timeout,
-        on_error=on_error, sample=sample,
+        on_error=on_error, sample=sample, budget=budget_of(budget),
     )  # fmt: skip
     query, mesh = _query_and_mesh(query_or_mesh)
     query = replace(query, functions=in_run(query.functions))
@@ -104,6 +108,7 @@ def run_all(
     idle_timeout: str = IDLE_TIMEOUT,
     on_error: str = "raise",
     sample: Data | Inputs | None = None,
+    budget: Budget | float | None = None,
 ) -> Results:
     """Run queries over one source, or joins of the same windowed streams, in one pass (QM § 5.2): a
     DataFrame for each, as `Results`.
@@ -114,7 +119,7 @@ def run_all(
     options = RunOptions(
         policy=policy_of(policy), engine=engine, index=index_of(index), shards=shards,
         checkpoint=absolute(checkpoint), watermark=watermark, idle_timeout=idle_timeout,
-        on_error=on_error, sample=sample,
+        on_error=on_error, sample=sample, budget=budget_of(budget),
     )  # fmt: skip
     asked = tuple(queries)
     if any(isinstance(query, Query) and query.aggregate is not None for query in asked):

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from querymesh.mesh.mesh import Mesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
+from querymesh.query.costly.price import Budget, budget_of
 from querymesh.query.parse.query import SOURCE
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.given import Condition, check_conditions
@@ -29,6 +30,7 @@ def where(
     checkpoint: str | os.PathLike[str] | None = None,
     on_error: str = "raise",
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    budget: Budget | float | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
     """Keep the rows that satisfy every condition; for `df.transform(querymesh.where(...))`.
 
@@ -39,6 +41,8 @@ def where(
     - `mesh`: one trained before, which runs as it is
     - `sample`: what to learn from, instead of the DataFrame itself
     - `functions`: Python functions that SQL text calls, by name
+    - `budget`: what all calls of functions with a `price=` may cost, in their unit, or a
+      `querymesh.Budget` that says what becomes of the rows it cannot pay for
 
     Each row meets only the predicates it needs, in the order that suits its kind. Rows come out as
     they went in, with the same schema and, within a partition, in the same order. What Spark can
@@ -47,7 +51,7 @@ def where(
     """
     options = FilterOptions(
         policy=policy_of(policy), engine=engine, checkpoint=absolute(checkpoint),
-        on_error=on_error, sample=sample,
+        on_error=on_error, sample=sample, budget=budget_of(budget),
     )  # fmt: skip
     check_conditions(conditions)
 

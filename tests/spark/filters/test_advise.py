@@ -3,7 +3,7 @@
 import pytest
 
 import querymesh as qm
-from querymesh.spark.filters.learning import Learning
+from querymesh.spark.filters.learning.learning import Learning
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_small_job_is_told_what_it_could_gain_and_that_learning_costs_more(row
     assert advice.left_to_spark == ("kind <> 4",)
     assert [each.name for each in advice.conditions] == ["slow", "other"]
     assert advice.sample_rows > 0
-    assert advice.calls == 2 * advice.sample_rows
+    assert 0.9 * 2 * advice.sample_rows < advice.calls <= 2 * advice.sample_rows, "equal rows once"
     assert advice.job.rows == 20_000
     assert advice.conditions[0].distinct == 40
     assert advice.plain_us > 0

@@ -10,7 +10,7 @@ from pyspark.sql.functions import arrow_udf, udf
 from pyspark.sql.types import BooleanType
 
 import querymesh as qm
-from querymesh.spark.filters import learning
+from querymesh.spark.filters.learning import learning
 
 
 @arrow_udf(BooleanType())

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import querymesh as qm
 from querymesh.errors import QueryMeshError, UnsupportedError
-from querymesh.spark.filters import learning
+from querymesh.spark.filters.learning import learning
 
 COMPARISONS = ("n < 900", "kind IN ('a', 'b')", "s LIKE 'line%'", "part IS NOT NULL")
 PATTERNS = ("n < 900", "s RLIKE '[1]7'", "s RLIKE '(3|4)+'", "kind <> 'c'")

@@ -6,7 +6,7 @@ import querymesh as qm
 from querymesh.fabric.core.metrics import Metrics
 from querymesh.runtime.preparation import PricedStage
 from querymesh.runtime.task_report import TaskReport, ViewReport
-from querymesh.spark.filters.learning import TOO_SMALL
+from querymesh.spark.filters.learning.limits import TOO_SMALL
 from querymesh.spark.prices import machine_prices
 from querymesh.spark.prices.machine_prices import (
     LONGEST_STEP,

@@ -1,4 +1,4 @@
-"""What functions cost whose answers are remembered: a call for each input that differs.
+"""What functions cost whose answers are remembered: time and money of a call for each new input.
 
 A sample is a part of the job, and repeats itself less: what its calls took would be too much for a
 row of the whole, and what its last rows took too little, since their answers were known.
@@ -46,8 +46,9 @@ def with_remembered(profile: Profile, bound: BoundQuery, rows: float) -> Remembe
         for call, asking in zip(calls, askings, strict=True):
             assert asking is not None
             assert asking.call_us is not None
-            each_us += asking.call_us
-            row_us += asking.call_us * _new_share(call, profile.sample, bound, rows)
+            asked_us = asking.call_us + asking.money_us
+            each_us += asked_us
+            row_us += asked_us * _new_share(call, profile.sample, bound, rows)
             row_us += asking.look_us
         called_us[at] = each_us
         drop_us[at] = pass_us[at] = row_us

@@ -11,6 +11,7 @@ where every input is new, nothing is looked up, and it is looked again much late
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -18,12 +19,15 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from querymesh.query.costly.answers import Answers
-from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of
+from querymesh.query.costly.answers import Answers, AnswersByRow
+from querymesh.query.costly.calls.work import Unanswered
+from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, taken
+from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory
+from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
 from querymesh.query.costly.tally import Tally
-from querymesh.query.predicate.failing_rows import Raised
 
 Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
 """Asks a function about rows: arrays of checked answers or `Raised`, piece by piece."""
@@ -34,6 +38,13 @@ FIRST_ROWS = 64
 ALWAYS_US = 1000.0
 """The answer of a call that costs more is remembered even where inputs do not seem to repeat."""
 
+LOT = 64
+"""So many inputs a worker claims at a time, more where more calls run at once: those it has not
+claimed others may ask about meanwhile."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.005, 0.25
+"""After what time it is looked again for answers that another worker is asking for."""
+
 PAUSE_ROWS = 1 << 16
 """Rows after which it is looked again whether inputs repeat; twice as many each further time."""
 
@@ -42,12 +53,23 @@ PAUSE_ROWS = 1 << 16
 class Asking:
     """One function in this process: what is remembered of it, and whether that pays.
 
-    `always` is whether it is remembered in any case; else that is for what is measured to say.
+    `always` is whether it is remembered in any case, `never` whether nothing is; else that is for
+    what is measured to say.
     """
 
     memory: Memory
     returns: pa.DataType
+    permits: Permits
     always: bool = False
+    never: bool = False
+    shared: SharedAnswers | None = None
+    """What all workers of the job have asked; where it is None, each asks for itself."""
+    lot: int = LOT
+    """So many inputs are claimed at a time."""
+    seconds_a_unit: float = SECONDS_A_UNIT
+    """What a unit of money is worth."""
+    then: str = "stop"
+    """What becomes of rows that the budget cannot pay for."""
     tally: Tally = field(default_factory=Tally)
     call_us: float | None = None
     """What a row costs that the function is asked about; None before it was asked."""
@@ -65,7 +87,7 @@ class Asking:
     @property
     def remembers(self) -> bool:
         """Whether answers are kept across batches."""
-        return self.always or self._remembers
+        return not self.never and (self.always or self._remembers)
 
     @property
     def look_us(self) -> float:
@@ -74,6 +96,9 @@ class Asking:
 
     def answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
         """The answers of n rows, asking no more than is needed."""
+        if self.never:
+            self.tally.rows, self.tally.distinct = self.tally.rows + n, self.tally.distinct + n
+            return self._asked(ask, args, n)
         if not self.always and self.call_us is None and n > FIRST_ROWS:
             head, tail = (
                 ([arg.slice(start, rows) for arg in args], rows)
@@ -117,9 +142,55 @@ class Asking:
         if not len(unknown):
             return Answers(values).spread(kinds)
         new_keys = [keys[at] for at in unknown]
-        new_inputs = [arg.take(pa.array(unknown)) for arg in inputs] if len(known) else inputs
-        asked = self._asked(ask, new_inputs, len(unknown), new_keys)
-        return asked.mixed_with(values, unknown, len(keys)).spread(kinds)
+        new_inputs = [taken(arg, unknown) for arg in inputs] if len(known) else inputs
+        found = self._of_unknown(ask, new_inputs, new_keys)
+        return found.mixed_with(values, unknown, len(keys)).spread(kinds)
+
+    def _of_unknown(self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes]) -> Answers:
+        """The answers of inputs that this worker does not know, those that others have asked or
+        are asking about among them."""
+        if self.shared is None or not (self.always or (self.call_us or 0.0) > ALWAYS_US):
+            return self._asked(ask, args, len(keys), keys)
+        found = AnswersByRow(self.returns, len(keys))
+        waiting = list(range(len(keys)))
+        begun, pause_s = 0, FIRST_WAIT_S
+        while waiting:
+            # Those not looked at yet first: whoever is asking about the others may be done by then.
+            lot = waiting[: self.lot]
+            claim = self.shared.claim([keys[at] for at in lot])
+            if claim.values is not None:
+                found.put([lot[at] for at in claim.known], claim.values.cast(self.returns))
+                if self.shared.ttl is None:  # else nobody here knows how old they are
+                    self.memory.learn_now([keys[lot[at]] for at in claim.known], claim.values)
+            mine = [lot[at] for at in claim.mine]
+            if mine:
+                found.put_all(mine, self._asked_for_all(ask, args, keys, mine))
+            gone = {*claim.known, *claim.mine}
+            waiting = waiting[len(lot) :] + [row for at, row in enumerate(lot) if at not in gone]
+            begun += len(lot)
+            if not gone and begun >= len(keys):
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_WAIT_S)
+        self.memory.flush()
+        return found.answers()
+
+    def _asked_for_all(
+        self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes], rows: Sequence[int]
+    ) -> Answers:
+        """What the function says of some rows, told to all workers of the job."""
+        assert self.shared is not None
+        mine = [keys[row] for row in rows]
+        inputs = [taken(arg, np.array(rows, dtype=np.int64)) for arg in args]
+        try:
+            found = self._asked(ask, inputs, len(rows), mine)
+        except BaseException:
+            self.shared.tell([], None, mine)
+            raise
+        good = [at for at in range(len(mine)) if at not in found.failed and at not in found.unasked]
+        values = taken(found.values, np.array(good, dtype=np.int64))
+        back = [key for at, key in enumerate(mine) if at in found.failed or at in found.unasked]
+        self.shared.tell([mine[at] for at in good], values, back)
+        return found
 
     def _asked(
         self, ask: Ask, args: Sequence[pa.Array], n: int, keys: Sequence[bytes] = ()
@@ -130,16 +201,21 @@ class Asking:
         seconds = perf_counter() - started
         self.call_us = 1e6 * seconds / n
         self.tally.seconds += seconds
-        self.tally.asked += sum(piece.rows for piece in pieces)
-        self.tally.calls += len(pieces)
+        for piece in pieces:
+            unasked = isinstance(piece.result, Unanswered)
+            self.tally.asked += 0 if unasked else piece.rows
+            self.tally.unasked += piece.rows if unasked else 0
+            self.tally.calls += piece.calls
+            self.tally.money += piece.money
         if keys:
             self._remember(keys, pieces)
         return Answers.of(pieces, args, self.returns)
 
     def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
-        good = [piece for piece in pieces if not isinstance(piece.result, Raised)]
+        good = [piece for piece in pieces if isinstance(piece.result, pa.Array)]
         of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
-        self.memory.put(of_good, [value for p in good for value in p.result.to_pylist()])
+        values = [value for piece in good for value in piece.result.to_pylist()]
+        self.memory.put(of_good, values, more=self.shared is not None)
 
     def _judge(self, repeated: float) -> None:
         """Whether to go on, by the share of a batch's rows that were equal to others of it."""
@@ -152,6 +228,21 @@ class Asking:
         if not self._groups:
             self._until_next_look = self._pause
             self._pause *= 2
+
+    @property
+    def kept_where(self) -> str:
+        """What became of the answers that were paid for, for an error."""
+        path = self.memory.memo.path
+        if path is not None:
+            return f"All answers are kept in {path}, and a further run begins with them."
+        return "Answers are lost with this job; with memo=qm.Memo(path=...) a further run has them."
+
+    @property
+    def money_us(self) -> float:
+        """What the money of a row is worth in microseconds that the function was asked about."""
+        if not self.tally.asked:
+            return 0.0
+        return 1e6 * self.seconds_a_unit * self.tally.money / PARTS / self.tally.asked
 
     def snapshot(self) -> Tally:
         """The counts so far, to be compared with later ones."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from querymesh.errors import OptionError, PredicateError
 from querymesh.options import check_integer, check_number
@@ -18,9 +18,7 @@ LONGEST_PAUSE_S = 30.0
 LONGEST_RETRY_AFTER_S = 600.0
 """An endpoint that wants to be left alone for longer has failed."""
 
-Errors = type[BaseException] | Iterable[type[BaseException]]
-
-TRANSIENT: tuple[type[BaseException], ...] = (OSError, TimeoutError)
+TRANSIENT: tuple[type[Exception], ...] = (OSError, TimeoutError)
 """What is tried again unless told otherwise: what networks raise, and what took too long."""
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429, *range(500, 600)}) - {501, 505}
@@ -44,7 +42,7 @@ class Calling:
     concurrency: int = 1
     rate_limit: float | None = None
     retries: int = 0
-    retry_on: tuple[type[BaseException], ...] = TRANSIENT
+    retry_on: type[Exception] | tuple[type[Exception], ...] = TRANSIENT
     timeout_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +52,7 @@ class Calling:
         check_integer("retries", self.retries, least=0)
         _check_positive("timeout_s", self.timeout_s, "seconds")
         _check_positive("rate_limit", self.rate_limit, "calls a second")
-        object.__setattr__(self, "retry_on", errors_of(self.retry_on))
+        object.__setattr__(self, "retry_on", _classes(self.retry_on))
 
     @property
     def is_usual(self) -> bool:
@@ -109,15 +107,14 @@ class Calling:
         return status in _TRANSIENT_STATUS
 
 
-def errors_of(given: Errors) -> tuple[type[BaseException], ...]:
-    """What was given as `retry_on=`: a class of exceptions, or several."""
-    if isinstance(given, type) or not isinstance(given, Iterable):
-        given = (given,)
-    kinds = tuple(given)
+def _classes(given: Any) -> tuple[type[Exception], ...]:
+    kinds = (given,) if isinstance(given, type) else given
+    if not isinstance(kinds, tuple | list):
+        raise OptionError(f"retry_on names classes of exceptions, not {given!r}")
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise OptionError(f"retry_on names classes of exceptions, not {kind!r}")
-    return kinds
+    return tuple(kinds)
 
 
 def _check_positive(name: str, value: float | None, unit: str) -> None:

@@ -5,19 +5,26 @@
     driver                                          task of a worker
     in_run(functions): each has an identity
     training asks it about sampled rows
-    known_answers(functions) ─── travel ─────────> learn(answers): then it is asked about the others
+    JobFunctions.begin() ── FunctionsStart ──────> begin_functions(): known answers, and where the
+                                                   others' are
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from querymesh.query.costly.asking import Asking
+from querymesh.query.costly.allowance import Allowance
+from querymesh.query.costly.asking import LOT, Asking
+from querymesh.query.costly.job_answers import OneFunction
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.memory import Answer, Memory
+from querymesh.query.costly.memory import Memory
+from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.costly.store.fingerprint import fingerprint
+from querymesh.query.costly.store.kept_answers import Answer
 from querymesh.query.costly.tally import Tally
 from querymesh.worker_cache import WorkerCache
 
@@ -42,9 +49,14 @@ def asking_of(predicate: Predicate) -> Asking:
 
     def make() -> Asking:
         memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
-        remembers = None if predicate.may_be_remembered else False
-        always = predicate.memo is not None or predicate.is_costly
-        return Asking(Memory(memo, predicate.name), predicate.returns, remembers or always)
+        return Asking(
+            Memory(memo, predicate.name, predicate.returns, fingerprint(predicate.fn)),
+            predicate.returns,
+            Permits(predicate.name, predicate.price),
+            always=predicate.is_costly,
+            lot=max(LOT, 4 * predicate.calling.concurrency * (predicate.calling.batch or 1)),
+            never=not predicate.may_be_remembered,
+        )
 
     return _askings.get_or_make(predicate.identity, make)
 
@@ -70,14 +82,37 @@ def known_answers(functions: Functions) -> KnownAnswers:
     return found
 
 
-def learn_answers(functions: Functions, known: KnownAnswers) -> None:
-    """Take in answers that came with a task, once a worker."""
+@dataclass(frozen=True)
+class FunctionsStart:
+    """What tasks are told of the functions of their run; picklable.
+
+    `known` is what was asked before there were tasks. At `allowance` they ask for leave to call, at
+    `answers` for what other tasks were told about the functions that are `shared`. `then` is what
+    becomes of rows that the budget cannot pay for.
+    """
+
+    known: KnownAnswers = field(default_factory=dict)
+    allowance: Allowance | None = None
+    answers: RemoteAnswers | None = None
+    shared: frozenset[str] = frozenset()
+    then: str = "stop"
+
+
+def begin_functions(functions: Functions, start: FunctionsStart) -> TaskTallies:
+    """Make the functions of a run ready in this worker, unless a task before has."""
     for each in functions.values():
-        if each.identity in known and each.identity not in _askings:
-            answers, call_us = known[each.identity]
-            asking = asking_of(each)
+        if not each.identity or known_asking(each) is not None:
+            continue
+        asking = asking_of(each)
+        if each.identity in start.known:
+            answers, asking.call_us = start.known[each.identity]
             asking.memory.learn(answers)
-            asking.call_us = call_us
+        if start.allowance is not None:
+            asking.permits = Permits(each.name, each.price, start.allowance)
+            asking.then = start.then
+        if start.answers is not None and each.identity in start.shared:
+            asking.shared = OneFunction(start.answers, each.identity, asking.memory.memo.ttl)
+    return TaskTallies(functions)
 
 
 class TaskTallies:

@@ -5,30 +5,37 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
-from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.store import AnswerStore, opened
-from querymesh.worker_cache import WorkerCache
+import pyarrow as pa
 
-Answer = tuple[Any, float]
-"""The value, and when it was asked for (seconds since 1970)."""
+from querymesh.query.costly.memo import Memo
+from querymesh.query.costly.store.answer_store import BYTES_AN_ANSWER, AnswerStore, opened
+from querymesh.query.costly.store.kept_answers import FOREVER, Answer
 
 TRAVELLING = 20_000
 """So many answers at most travel with a function to its tasks."""
 
-REFRESH_S = 0.5
-"""A store is looked into for what others have asked, at most so often."""
-
 
 class Memory:
-    """Answers by the key of their input; `store` has what others asked, if there is one."""
+    """Answers by the key of their input; a store has what others asked, if there is one.
 
-    def __init__(self, memo: Memo, name: str) -> None:
+    Several threads may use it at once. `kind` and `code` are for the store (`opened`).
+    """
+
+    def __init__(
+        self,
+        memo: Memo,
+        name: str,
+        kind: pa.DataType | None = None,
+        code: str = "",
+    ) -> None:
         self.memo = memo
         self._answers: OrderedDict[bytes, Answer] = OrderedDict()
-        self._store: AnswerStore | None = opened(memo, name)
-        self._looked_at = -REFRESH_S
+        self._size = 0
+        self._lock = Lock()
+        self._store: AnswerStore | None = opened(memo, name, kind, code)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -36,53 +43,97 @@ class Memory:
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
         """The values that are known, by key."""
         found = self._held(keys)
-        if self._store is not None and len(found) < len(keys) and self._is_time_to_look():
-            self.learn(self._store.unread())
-            found = self._held(keys)
+        if self._store is not None and len(found) < len(keys):
+            missing = [key for key in keys if key not in found]
+            answers = self._store.find(missing)
+            self.learn(answers)
+            found |= {key: value for key, (value, _) in answers.items()}
         return found
 
-    def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
-        """Remember what was asked just now, and keep it for others."""
+    def put(
+        self,
+        keys: Sequence[bytes],
+        values: Sequence[Any],
+        *,
+        more: bool = False,
+    ) -> None:
+        """Remember what was asked just now, and keep it for others.
+
+        It is written when this returns, or, where `more` will follow soon, within half a second or
+        with what follows.
+        """
         now = time.time()
         answers = {key: (value, now) for key, value in zip(keys, values, strict=True)}
         self.learn(answers)
-        if self._store is not None and answers:
-            self._store.keep(answers)
+        if self._store is not None:
+            self._store.keep(answers, more=more)
+
+    def flush(self) -> None:
+        """Write what waits for more."""
+        if self._store is not None:
+            self._store.keep({})
+
+    def learn_now(self, keys: Sequence[bytes], values: pa.Array) -> None:
+        """Remember what others of the job asked: they keep it."""
+        now = time.time()
+        self.learn({k: (value, now) for k, value in zip(keys, values.to_pylist(), strict=True)})
 
     def learn(self, answers: Mapping[bytes, Answer]) -> None:
-        """Remember what somebody asked, unless it is too old."""
-        for key, (value, at) in answers.items():
-            if not self._is_old(at):
-                self._answers[key] = value, at
-                self._answers.move_to_end(key)
-        while len(self._answers) > self.memo.size:
-            self._answers.popitem(last=False)
+        """Remember what somebody asked, unless it is too old, or something newer is known."""
+        not_before = self._not_before()
+        with self._lock:
+            for key, answer in answers.items():
+                known = self._answers.get(key)
+                if answer[1] >= not_before and (known is None or known[1] <= answer[1]):
+                    if known is not None:
+                        self._size -= _weight(known[0])
+                    self._answers[key] = answer
+                    self._answers.move_to_end(key)
+                    self._size += _weight(answer[0])
+            while self._size > self.memo.size:
+                _, (value, _) = self._answers.popitem(last=False)
+                self._size -= _weight(value)
 
     def known(self) -> dict[bytes, Answer]:
-        """The answers used last, as many as may travel."""
-        newest = list(self._answers.items())[-TRAVELLING:]
-        return dict(newest)
+        """The answers used last, as many as may travel, the one used last at the end."""
+        newest, size, not_before = [], 0, self._not_before()
+        with self._lock:
+            for key, answer in reversed(self._answers.items()):
+                size += _weight(answer[0])
+                if size > TRAVELLING:
+                    break
+                if answer[1] >= not_before:
+                    newest.append((key, answer))
+        return dict(reversed(newest))
 
     def _held(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
         found = {}
-        for key in keys:
-            answer = self._answers.get(key)
-            if answer is None or self._is_old(answer[1]):
-                continue
-            self._answers.move_to_end(key)
-            found[key] = answer[0]
+        not_before = self._not_before()
+        with self._lock:
+            for key in keys:
+                answer = self._answers.get(key)
+                if answer is not None and answer[1] >= not_before:
+                    self._answers.move_to_end(key)
+                    found[key] = answer[0]
         return found
 
-    def _is_old(self, at: float) -> bool:
-        return self.memo.ttl is not None and time.time() - at > self.memo.ttl
-
-    def _is_time_to_look(self) -> bool:
-        now = time.monotonic()
-        if now - self._looked_at < REFRESH_S:
-            return False
-        self._looked_at = now
-        return True
+    def _not_before(self) -> float:
+        return FOREVER if self.memo.ttl is None else time.time() - self.memo.ttl
 
 
-memories: WorkerCache[str, Memory] = WorkerCache(64)
-"""By the identity of a function in a run, what this process knows of it."""
+def _weight(value: Any) -> int:
+    """For how many answers one counts: those of more than a kilobyte for several."""
+    return 1 if type(value) in _SMALL else 1 + _size_bytes(value) // BYTES_AN_ANSWER
+
+
+_SMALL = frozenset({bool, int, float, type(None)})
+
+
+def _size_bytes(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_size_bytes(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return sum(_size_bytes(each) for each in value)
+    return 32

@@ -19,12 +19,13 @@ from typing import Any
 import pyarrow as pa
 
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.calls.event_loop import call_in_tasks, is_async
+from querymesh.query.costly.calls.event_loop import call_in_tasks
+from querymesh.query.costly.calls.forms import call_of, is_async
 from querymesh.query.costly.calls.threads import call_here, call_in_threads
 from querymesh.query.costly.calls.work import Call, Unanswered, Work
 from querymesh.query.costly.permits import Permits
 
-__all__ = ["Call", "Piece", "Unanswered", "call_in_pieces", "is_async"]
+__all__ = ["Call", "Piece", "Unanswered", "call_in_pieces", "call_of", "is_async"]
 
 
 @dataclass(frozen=True, slots=True)

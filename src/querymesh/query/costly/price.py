@@ -25,6 +25,9 @@ floats would lose some of a thousand such sums."""
 SECONDS_A_UNIT = 72_000.0
 """An hour of one core costs about 0.05 in a cloud, so that a unit of money buys twenty of them."""
 
+LEARNING_PART = 0.1
+"""The part of a budget that learning may spend, unless told."""
+
 CHARACTERS_A_TOKEN = 4
 """Of English text, as most tokenizers have it."""
 
@@ -104,21 +107,32 @@ class Budget:
     - `seconds_a_unit`: what a unit of money is worth in seconds, by which the optimizer adds the
       money of a call to its time. A unit is taken for a dollar or a euro, which buy 72,000 seconds
       of a core; more makes it spare money, less time
+    - `sample_budget`: how much of it learning may spend; a tenth unless told
     """
 
     amount: float
     then: str = "stop"
     seconds_a_unit: float = SECONDS_A_UNIT
+    sample_budget: float | None = None
 
     def __post_init__(self) -> None:
         _check_money("budget", self.amount)
         check_name("end of a budget (then=)", self.then, ENDS)
         _check_money("budget: seconds_a_unit", self.seconds_a_unit)
+        if self.sample_budget is not None:
+            _check_money("budget: sample_budget", self.sample_budget)
 
     @property
     def parts(self) -> int:
         """The amount in `PARTS`."""
         return math.floor(_exact(self.amount) * PARTS)
+
+    @property
+    def for_learning(self) -> float:
+        """What learning may spend."""
+        if self.sample_budget is None:
+            return LEARNING_PART * self.amount
+        return min(self.sample_budget, self.amount)
 
 
 def price_of(name: str, given: Price | float | None) -> Price | None:

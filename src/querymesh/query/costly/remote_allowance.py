@@ -34,7 +34,7 @@ from querymesh.query.costly.allowance import (
 )
 from querymesh.worker_cache import WorkerCache
 
-MOST_BYTES = 1 << 16
+MOST_BYTES = 1 << 20
 """Of one line, either way."""
 
 CONNECT_S = 10.0
@@ -53,8 +53,7 @@ class RemoteAllowance:
 
     def ask(self, question: Ask) -> Answer:
         """Ask the driver; SetupError if it cannot be reached."""
-        line = _connection(self).exchange(line_of_question(question))
-        return answer_of_line(line)
+        return answer_of_line(exchanged(self, line_of_question(question)))
 
 
 class Connection:
@@ -104,6 +103,13 @@ class Connection:
         )
 
 
+def exchanged(to: RemoteAllowance, line: bytes) -> bytes:
+    """What the driver says to a line of this process; SetupError if it cannot be reached."""
+    with _lock:
+        connection = _connections.get_or_make(to, lambda: Connection(to))
+    return connection.exchange(line)
+
+
 def line_of_question(question: Ask) -> bytes:
     """A question as it is sent.
 
@@ -122,7 +128,11 @@ def line_of_question(question: Ask) -> bytes:
 
 def question_of_line(line: bytes) -> Ask:
     """A question as it was sent; ValueError if it is none."""
-    told = json.loads(line)
+    return question_of(json.loads(line))
+
+
+def question_of(told: object) -> Ask:
+    """The same of a line that was read."""
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         raise ValueError("no question")
     prices = told.get("prices")
@@ -177,11 +187,6 @@ def _count(value: object) -> int:
 
 _connections: WorkerCache[RemoteAllowance, Connection] = WorkerCache(16)
 _lock = threading.Lock()
-
-
-def _connection(to: RemoteAllowance) -> Connection:
-    with _lock:
-        return _connections.get_or_make(to, lambda: Connection(to))
 
 
 def _forget() -> None:

@@ -9,8 +9,9 @@ from typing import Any, TypedDict, Unpack, overload
 import pyarrow as pa
 
 from querymesh.errors import QueryError
-from querymesh.query.costly.calling import TRANSIENT, Calling, Errors, errors_of
+from querymesh.query.costly.calling import TRANSIENT, Calling
 from querymesh.query.costly.memo import Memo
+from querymesh.query.costly.price import Price, price_of
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.predicate.wrong_use import Given
 
@@ -29,9 +30,11 @@ class _Options(TypedDict, total=False):
     deterministic: bool
     batch: int | None
     concurrency: int
+    rate_limit: float | None
     retries: int
-    retry_on: Errors
+    retry_on: type[Exception] | tuple[type[Exception], ...]
     timeout_s: float | None
+    price: Price | float | None
 
 
 @overload
@@ -54,9 +57,11 @@ def predicate(
     deterministic: bool = True,
     batch: int | None = None,
     concurrency: int = 1,
+    rate_limit: float | None = None,
     retries: int = 0,
-    retry_on: Errors = TRANSIENT,
+    retry_on: type[Exception] | tuple[type[Exception], ...] = TRANSIENT,
     timeout_s: float | None = None,
+    price: Price | float | None = None,
 ) -> Predicate | Decorator:
     """Make a condition of a Python function; as a decorator or as a plain call.
 
@@ -77,7 +82,9 @@ def predicate(
       where the function is an `async def`
     - `retries`, `retry_on`: how often a call is tried again that raises one of these, after a pause
       that doubles; unless told, what networks raise, and what took too long
+    - `rate_limit`: how many calls a second begin, in all tasks of the job together
     - `timeout_s`: a call that takes longer has failed
+    - `price`: what a row costs, or a `querymesh.Price` of calls, rows and tokens
 
     >>> import pyarrow.compute as pc
     >>> @predicate(columns=["port"])
@@ -87,17 +94,16 @@ def predicate(
     ('low', ('port',))
     """
     calling = Calling(
-        batch=batch,
-        concurrency=concurrency,
-        retries=retries,
-        retry_on=errors_of(retry_on),
-        timeout_s=timeout_s,
-    )
+        batch=batch, concurrency=concurrency, rate_limit=rate_limit, retries=retries,
+        retry_on=retry_on, timeout_s=timeout_s,
+    )  # fmt: skip
 
     def make(fn: Callable[..., Any]) -> Predicate:
+        named = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         return Predicate(
             fn=fn,
-            name=getattr(fn, "__name__", type(fn).__name__) if name is None else name,
+            name=named,
+            price=price_of(named, price),
             columns=_names("columns", columns),
             cost_us=cost_us,
             after=_names("after", after),

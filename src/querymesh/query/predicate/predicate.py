@@ -15,15 +15,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from querymesh.arrays import Bools
 from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
 from querymesh.explained import Shown
 from querymesh.query.costly.answers import Answers, FailedCall
 from querymesh.query.costly.calling import USUAL, Calling
+from querymesh.query.costly.calls.forms import call_of, is_async
+from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.memo import Memo, memo_of
-from querymesh.query.costly.pieces import Piece, call_in_pieces, is_async
+from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.pieces import Piece, call_in_pieces
+from querymesh.query.costly.price import Price
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array
 from querymesh.query.predicate.user_frames import user_traceback
@@ -40,7 +45,8 @@ class Predicate(Shown):
     `columns` are its arguments when it stands alone or is called without any; `cost_us` stands for
     the measured time of a row; `after` names operators that must come earlier on every route;
     `vectorised` says what the function is given. `calling` is how it is called, `memo` what is
-    remembered of it (None is what pays), `deterministic` whether equal inputs have equal answers.
+    remembered of it (None is what pays), `deterministic` whether equal inputs have equal answers,
+    `price` what calls cost.
     `identity` tells it apart in a run (`in_run.py`).
     """
 
@@ -54,6 +60,7 @@ class Predicate(Shown):
     calling: Calling = USUAL
     memo: Memo | bool | None = None
     deterministic: bool = True
+    price: Price | None = None
     identity: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +105,8 @@ class Predicate(Shown):
     @property
     def is_costly(self) -> bool:
         """Whether its options say that a call of it costs more than any other work on a row."""
-        return self.calling != USUAL or bool(self.memo) or is_async(self.fn)
+        options = (not self.calling.is_usual, self.memo, self.price is not None)
+        return any(options) or is_async(self.fn)
 
     @property
     def may_be_remembered(self) -> bool:
@@ -114,7 +122,7 @@ class Predicate(Shown):
             return pa.array([], self.returns)
         answers = self._answers(args, n, drops=False)
         if not answers.failed:
-            return answers.values
+            return self._with_unasked(answers)
         call = next(iter(answers.failed.values()))
         text, cause = self._why_it_raised(call, alone)
         # Its frames stand in the text, which goes where they cannot: from a task to the driver.
@@ -127,13 +135,34 @@ class Predicate(Shown):
             return pa.array([], self.returns), failed
         answers = self._answers(args, n, drops=True)
         failed[list(answers.failed)] = True
-        return answers.values, failed
+        return self._with_unasked(answers), failed
+
+    def _with_unasked(self, answers: Answers) -> pa.Array:
+        """The values, with what becomes of rows that the budget could not pay for."""
+        if not answers.unasked:
+            return answers.values
+        end = next(iter(answers.unasked.values())).end
+        then = asking_of(self).then if self.identity else "stop"
+        if end is not None and then == "stop":
+            raise end.error(self.name, asking_of(self).kept_where if self.identity else "")
+        if then == "drop" or self.returns != _BOOLEAN:
+            return answers.values
+        kept = np.zeros(len(answers), dtype=bool)
+        kept[list(answers.unasked)] = True
+        return pc.if_else(pa.array(kept), True, answers.values)
 
     def _answers(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> Answers:
         """What the function says, where `drops` of all rows on which it does not fail."""
 
+        has_failed = False
+
         def ask(args: Sequence[pa.Array], n: int) -> list[Piece]:
-            return self._called(args, n, drops=drops)
+            nonlocal has_failed
+            if has_failed:  # the query fails: no further call is worth its price
+                return [Piece(0, n, Unanswered())]
+            pieces = self._called(args, n, drops=drops)
+            has_failed = not drops and any(isinstance(each.result, Raised) for each in pieces)
+            return pieces
 
         if self.identity and args:
             return asking_of(self).answers(ask, args, n)
@@ -141,11 +170,31 @@ class Predicate(Shown):
 
     def _called(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> list[Piece]:
         """The function's answers, call by call; where it `drops`, only single rows fail."""
-        calling = self._calling_of(n)
-        pieces = call_in_pieces(
-            self._call, calling, args, n, is_async=self._is_async, stop_at_failure=not drops
-        )
+        if not self.is_costly:
+            pieces = [Piece(0, n, self._result(args, n), calls=1)]
+        else:
+            pieces = self._in_pieces(self.calling, args, n, stop_at_failure=not drops)
         return list(self._halved(pieces, args)) if drops else pieces
+
+    def _result(self, args: Sequence[pa.Array], n: int) -> pa.Array | Raised:
+        """What one call gives."""
+        try:
+            return self._call(args, n)
+        except PredicateError:
+            raise
+        except Exception as error:
+            return Raised(error)
+
+    def _in_pieces(
+        self, calling: Calling, args: Sequence[pa.Array], n: int, *, stop_at_failure: bool
+    ) -> list[Piece]:
+        return call_in_pieces(
+            self._call, calling, args, n,
+            is_async=is_async(self.fn),
+            by_row=self.vectorised is False,
+            allowance=self._permits,
+            stop_at_failure=stop_at_failure,
+        )  # fmt: skip
 
     def _halved(self, pieces: Sequence[Piece], args: Sequence[pa.Array]) -> Iterator[Piece]:
         """The calls that failed, by halves until each row on which they do stands alone."""
@@ -159,14 +208,6 @@ class Predicate(Shown):
                 yield Piece(start, rows, result)
                 start += rows
 
-    def _calling_of(self, n: int) -> Calling:
-        """How it is called on so many rows: a function of single values a row a call, and one of
-        arrays in as many calls as run at once, where nothing else was said."""
-        if self.calling.batch is not None or self.calling == USUAL:
-            return self.calling
-        share = -(-n // self.calling.concurrency)
-        return replace(self.calling, batch=share if self.vectorised else 1)
-
     def _why_it_raised(self, call: FailedCall, alone: bool) -> tuple[str, Exception]:
         error = call.error
         if (instead := remedy(self.fn, self.vectorised, error)) is not None:
@@ -179,37 +220,27 @@ class Predicate(Shown):
     def _once(self, args: Sequence[pa.Array], n: int) -> pa.Array:
         """What the function says in one call, raising what it raises."""
         calling = replace(self.calling, batch=n, retries=0)
-        (piece,) = call_in_pieces(self._call, calling, args, n, is_async=self._is_async)
+        (piece,) = self._in_pieces(calling, args, n, stop_at_failure=True)
         if isinstance(piece.result, Raised):
             raise piece.result.error
         return piece.result
 
     @property
-    def _is_async(self) -> bool:
-        return is_async(self.fn)
+    def _permits(self) -> Permits:
+        """Its leave to be called: in a run that of this process, which others share."""
+        return asking_of(self).permits if self.identity else Permits(self.name, self.price)
 
     @property
     def _call(self) -> Callable[[Sequence[pa.Array], int], Any]:
         """One call of the function, its result checked; of an `async def`, to be awaited."""
-        if not self._is_async:
-            return lambda args, n: self._checked(self._run(args, n), n)
+        call = call_of(self.fn, self.vectorised)
+        if not is_async(self.fn):
+            return lambda args, n: self._checked(call(args, n), n)
 
         async def awaited(args: Sequence[pa.Array], n: int) -> pa.Array:
-            result = self._run(args, n)
-            if self.vectorised is False:
-                return self._checked([await each for each in result], n)
-            return self._checked(await result, n)
+            return self._checked(await call(args, n), n)
 
         return awaited
-
-    def _run(self, args: Sequence[pa.Array], n: int) -> Any:
-        if self.vectorised == "pandas":
-            return self.fn(*(arg.to_pandas() for arg in args))
-        if self.vectorised:
-            return self.fn(*args)
-        if not args:
-            return [self.fn() for _ in range(n)]
-        return [self.fn(*row) for row in zip(*(arg.to_pylist() for arg in args), strict=True)]
 
     def _checked(self, result: Any, n: int) -> pa.Array:
         is_single = isinstance(result, (bool, np.bool_)) and self.vectorised is not False

@@ -6,11 +6,8 @@ import traceback
 from types import TracebackType
 
 _CALLERS = (
-    "querymesh.query.predicate.",
-    "querymesh.query.costly.",
-    "querymesh.spark.udfs.",
-    "pyspark.",
-)
+    "querymesh.query.costly.", "querymesh.query.predicate.", "querymesh.spark.udfs.", "pyspark.",
+)  # fmt: skip
 """Modules that stand between a task and the function: they say nothing about the error."""
 
 

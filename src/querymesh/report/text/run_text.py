@@ -10,6 +10,7 @@ from querymesh.fabric.routers.learned import Learned
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import python_part
 from querymesh.optimize.adapt.watch import Switch
+from querymesh.query.costly.price import as_money
 from querymesh.query.costly.tally import Tally
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 from querymesh.report.text.filter_text import filter_parts, settled_parts
@@ -177,11 +178,17 @@ def functions_text(asked: Mapping[str, Tally]) -> str:
             f"{tally.asked:,}",
             f"{tally.calls:,}",
             seconds(tally.seconds),
+            as_money(tally.money) if tally.money else UNKNOWN,
         )
         for name, tally in told.items()
     ]
-    head = ("function", "rows", "distinct", "asked about", "calls", "time")
-    return table(head, rows, left=(0,)) if rows else ""
+    head = ("function", "rows", "distinct", "asked about", "calls", "time", "money")
+    unasked = [
+        f"the budget could not pay for {counted(tally.unasked, 'input')} of {name}"
+        for name, tally in told.items()
+        if tally.unasked
+    ]
+    return "\n".join([table(head, rows, left=(0,)), *unasked]) if rows else ""
 
 
 def _is_told_apart_in_catalyst(mesh: Mesh) -> bool:

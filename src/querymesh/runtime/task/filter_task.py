@@ -18,7 +18,7 @@ from querymesh.fabric.core.router import MeshRouter, Router
 from querymesh.fabric.core.shared_fabric import make_fabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.routers.measured_order import MeasuredOrder
-from querymesh.query.costly.in_run import KnownAnswers, TaskTallies, learn_answers
+from querymesh.query.costly.in_run import FunctionsStart, TaskTallies, begin_functions
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.reports import ReportSender
 from querymesh.runtime.task.place import TaskPlace
@@ -41,7 +41,7 @@ class FilterTask:
     """The task of one partition; picklable. `tables` are the static tables as they were sent.
 
     `gated` are columns that are NULL while nobody asks for them; which of them are not, the column
-    `SENT` says, bit by bit. `known` is what functions were asked before there were tasks.
+    `SENT` says, bit by bit. `functions` is what is known of functions before it begins.
     """
 
     bound: BoundQuery
@@ -50,11 +50,11 @@ class FilterTask:
     tables: Any
     on_error: str = "raise"
     gated: tuple[str, ...] = ()
-    known: KnownAnswers = field(default_factory=dict)
+    functions: FunctionsStart = field(default_factory=FunctionsStart)
 
     def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
-        asked = self._asked()
+        asked = begin_functions(self.bound.query.functions, self.functions)
         tables = _tables.get_or_make(self.source.name, self._lookup_tables)
         fabric = make_fabric(self.bound, tables, self.on_error)
         report = ViewReport(fabric.metrics)
@@ -91,7 +91,7 @@ class FilterTask:
         self, names: Sequence[str], parts: Iterator[Any], place: TaskPlace
     ) -> Iterator[tuple[Bools, Mapping[int, FailedCall]]]:
         started = perf_counter()
-        asked = self._asked()
+        asked = begin_functions(self.bound.query.functions, self.functions)
         fabric = Fabric(self.bound, None, self.on_error)
         report = ViewReport(fabric.metrics)
         start = self.source.begin(place, report)
@@ -119,12 +119,6 @@ class FilterTask:
         if not isinstance(router, MeshRouter) or not MeasuredOrder.suits(router.mesh):
             return router
         return _orders.get_or_make(self.source.name, lambda: MeasuredOrder(router.mesh))
-
-    def _asked(self) -> TaskTallies:
-        """What is counted of functions in this task; they know what was asked before."""
-        functions = self.bound.query.functions
-        learn_answers(functions, self.known)
-        return TaskTallies(functions)
 
     def _send(
         self, report: ViewReport, place: TaskPlace, asked: TaskTallies, seconds: float = 0.0

@@ -23,7 +23,7 @@ from querymesh.index.store.partition import Partition
 from querymesh.index.store.request import Pattern
 from querymesh.index.store.stem import Stem
 from querymesh.mesh.hypercube import Hypercube
-from querymesh.query.costly.in_run import KnownAnswers, TaskTallies, learn_answers
+from querymesh.query.costly.in_run import FunctionsStart, begin_functions
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.clock import NEVER, Clock
 from querymesh.runtime.join_step import JoinSteps, counted_streams, newest_us
@@ -62,13 +62,11 @@ class JoinTask:
     storing: Storing | None = None
     indexing: IndexSource = field(default_factory=IndexSource)
     planner_sample: PlannerSample | None = None
-    known: KnownAnswers = field(default_factory=dict)
+    functions: FunctionsStart = field(default_factory=FunctionsStart)
 
     def run(self, batches: Iterator[pa.RecordBatch], place: TaskPlace) -> Iterator[pa.RecordBatch]:
         """The results of one partition; what was done is reported once, at the end."""
-        functions = self.join.query.functions
-        learn_answers(functions, self.known)
-        asked = TaskTallies(functions)
+        asked = begin_functions(self.join.query.functions, self.functions)
         statics = _statics.get_or_make(self.name, self._static_stems)
         fabric = make_join_fabric(self.join, statics, self.on_error)
         views = {alias: ViewReport(view.metrics) for alias, view in fabric.views.items()}

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from querymesh.cost.catalyst_cost import CostTable
+from querymesh.query.costly.price import Budget
 from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node
@@ -25,7 +26,7 @@ class FilterJob:
     evaluates them, and what was given to learn from.
 
     `engine` is "auto" where it is yet to be decided; `named` is whether the user did. `data` are
-    the look-up tables as they were given, by alias.
+    the look-up tables as they were given, by alias; `budget` is what calls may cost.
     """
 
     whole: DataFrame
@@ -36,6 +37,7 @@ class FilterJob:
     engine: str = "auto"
     named: bool = False
     data: Mapping[str, Data] = field(default_factory=dict)
+    budget: Budget | None = None
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:

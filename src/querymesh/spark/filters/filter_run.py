@@ -15,21 +15,21 @@ from querymesh.mesh.fit import check_fits
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.policies.policy import Beginning, Job, Policy
-from querymesh.query.costly.in_run import known_answers
 from querymesh.query.model import BoundQuery
+from querymesh.runtime.job_functions import JobFunctions
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
-from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
+from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
+from querymesh.spark.filters.learning.prepared import PreparedTrainer
 from querymesh.spark.filters.native import (
     CatalystColumns,
     run_native,
     run_plainly,
     why_not_native,
 )
-from querymesh.spark.filters.prepared import PreparedTrainer
 from querymesh.spark.filters.pushed import left_to_spark
 from querymesh.spark.filters.staged import (
     columns_to_send,
@@ -82,7 +82,9 @@ def run_filter(
     filtering = FilterJob(
         whole, left, columns, options.sample, options.on_error,
         engine="auto" if staged else suited, named=options.engine != "auto", data=tables,
+        budget=options.budget,
     )  # fmt: skip
+    functions = JobFunctions(bound.query.functions, options.budget)
     trainer = PreparedTrainer(filtering)
     job = Job(
         name=uuid4().hex,
@@ -107,6 +109,7 @@ def run_filter(
         engine = "fabric" if mesh.stages.in_python(mesh) else "native"
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
+    run.functions = functions
     run.left_to_spark = left.names
     run.preparation = trainer.preparation
     if run.preparation is not None and run.preparation.priced is not None:
@@ -127,13 +130,14 @@ def _on_fabric(
     """The query on Arrow tasks."""
     session = filtering.whole.sparkSession
     check_workers(session)
-    view = run.view
+    view, functions = run.view, run.functions
+    assert functions is not None
     following = beginning.follow(run)
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, filtering.tables)
     task = FilterTask(
         view.bound, following.sources[view.alias], reports, tables, job.on_error,
-        known=known_answers(view.bound.query.functions),
+        functions=functions.begin(driver_host(session)),
     )  # fmt: skip
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()

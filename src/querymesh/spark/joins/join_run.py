@@ -15,9 +15,9 @@ from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
 from querymesh.optimize.shards.join_shards import join_cube, shard_count
 from querymesh.policies.policy import Following, Job
-from querymesh.query.costly.in_run import known_answers
 from querymesh.query.join import JoinQuery
 from querymesh.runtime.channel import Channel
+from querymesh.runtime.job_functions import JobFunctions
 from querymesh.runtime.loops.index_loop import IndexLoop
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.index_source import IndexSource
@@ -26,7 +26,7 @@ from querymesh.runtime.task.shard_files import Storing
 from querymesh.runtime.task.slots import SlotMap
 from querymesh.runtime.view import View
 from querymesh.spark.conditions.around import Around
-from querymesh.spark.context import SentTables, on_one_machine, parallelism, task_place
+from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_layout import columns_to_send, join_layout
 from querymesh.spark.joins.join_sample import join_sample
@@ -74,6 +74,7 @@ def begin_run(
     assert job.join is not None
     join = job.join
     check_workers(next(iter(frames.values())).sparkSession)
+    functions = JobFunctions(join.query.functions, options.budget)
     beginning = options.policy.begin(job)
     shards = shard_count(join, options.shards, job.tasks)
     cube, storing = join_cube(join, shards, beginning.rates), None
@@ -81,6 +82,7 @@ def begin_run(
         storing, cube = claim_state(join, options, cube)
     views = {a: View(a, view, beginning.meshes[a]) for a, view in join.views.items()}
     run = Run(join.query, options.policy.name, "join", views, cube, beginning.rates)
+    run.functions = functions
     indices = _index_source(options, job.streaming)
     index_loop = IndexLoop(join, indices)
     index_loop.open()
@@ -142,13 +144,14 @@ def _task(
 ) -> JoinTask:
     assert job.join is not None
     assert run.cube is not None
+    assert run.functions is not None
     session = next(iter(frames.values())).sparkSession
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, static_inputs(job.join, data))
     sample = following.planner_sample if job.streaming else None
     return JoinTask(
         job.name, job.join, following.sources, slots, run.cube, reports, tables,
-        job.on_error, storing, indices, sample, known_answers(job.join.query.functions),
+        job.on_error, storing, indices, sample, run.functions.begin(driver_host(session)),
     )  # fmt: skip
 
 

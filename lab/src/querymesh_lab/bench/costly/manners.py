@@ -29,6 +29,8 @@ class Manners:
     - `retry_after_s`: what a 429 asks callers to wait
     - `money_per_call`, `money_per_token`: what an answered call costs
     - `times`: of some questions, how many times as long and as dear they are
+    - `truth`: a JSON file of questions, for each the answer to every input as JSON writes it; they
+      come before the rules
     """
 
     delay_s: float = 0.0
@@ -45,6 +47,7 @@ class Manners:
     money_per_call: float = 0.0
     money_per_token: float = 0.0
     times: Mapping[str, float] = field(default_factory=dict)
+    truth: str | None = None
     seed: int = 0
 
     def fault(self, body: str, times_seen: int) -> Fault | None:

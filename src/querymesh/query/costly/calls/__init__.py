@@ -2,6 +2,7 @@
 
 ::
 
+    forms.py ──> a call of arrays
     work.py  which piece is next, what became of each, and whether it may be called now
       │ threads.py     threads (crew.py keeps them), of which some may hang (lanes.py)
       │ event_loop.py  tasks, for an `async def`

@@ -8,12 +8,9 @@ a `timeout_s`; then the loop is left alone, and another one made.
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import os
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -28,20 +25,6 @@ LOOK_S = 0.1
 
 _loop: asyncio.AbstractEventLoop | None = None
 _lock = threading.Lock()
-
-
-def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether what a function gives must be awaited.
-
-    >>> async def ask(text): ...
-    >>> is_async(ask), is_async(functools.partial(ask, "a")), is_async(len)
-    (True, True, False)
-    """
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(type(fn), "__call__", None)  # noqa: B004
-    )
 
 
 def call_in_tasks(work: Work) -> None:

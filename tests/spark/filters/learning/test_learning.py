@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql.functions import udf
 
 import querymesh as qm
-from querymesh.spark.filters import filter_job, learning
+from querymesh.spark.filters import filter_job
+from querymesh.spark.filters.learning import learning
 from querymesh.spark.schema import arrow_schema
 
 

@@ -16,14 +16,20 @@ import pyarrow as pa
 
 from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.core.tables import make_tables
-from querymesh.fabric.profile.bounded_profile import called_by_users, followed_by, profile_within
+from querymesh.fabric.profile.bounded_profile import (
+    FIRST_ROWS,
+    called_by_users,
+    followed_by,
+    profile_within,
+)
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.mesh.mesh import Mesh, written_mesh
 from querymesh.optimize.placement.worth import next_sample_rows
 from querymesh.optimize.train.train import train_judged
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_train import FilterTrainer
-from querymesh.spark.filters.learning import FURTHER_S, SPARE, TOO_SMALL, Learning
+from querymesh.spark.filters.learning.learning import Learning
+from querymesh.spark.filters.learning.limits import FURTHER_S, SPARE, TOO_DEAR, TOO_SMALL
 from querymesh.spark.sample import take_sample
 from querymesh.spark.sampling.bounded_sample import NoSample
 from querymesh.stats.profile import Profile
@@ -84,9 +90,12 @@ class FixedEngineLearning(Learning):
                 f"its look-up tables have {rows:,} rows, and to search them for a sample would "
                 "cost more than it is sure to save: it runs as written"
             )
+        most = self._most_rows(taken)
+        if most < min(FIRST_ROWS, taken.num_rows):
+            return self.as_written(TOO_DEAR)
         tables = make_tables(bound, self.job.tables, on_error)
         order = self._shuffled(taken)
-        first = taken.take(pa.array(order[: training.sample_rows]))
+        first = taken.take(pa.array(order[: min(training.sample_rows, most)]))
         profile = profile_within(bound, first, tables, on_error, budget_s)
         row_us = float(profile.cost_us.sum())
         if not self._wished_for and self._affordable_s((0.0, row_us)) < FURTHER_S:
@@ -98,13 +107,14 @@ class FixedEngineLearning(Learning):
         while True:
             row_s = float(profile.cost_us[called_by_users(bound)].sum()) / 1e6
             arrived = profile.take(np.argsort(order[: profile.rows]))
+            arrived = self._remembered(arrived).profile
             mesh, in_doubt = self._trained(arrived, taken, budget_s(row_s))
             more = next_sample_rows(
                 profile.rows,
                 in_doubt=in_doubt,
                 row_s=self.seconds / profile.rows,
                 budget_s=budget_s(row_s),
-                most_rows=min(training.most_sample_rows, taken.num_rows),
+                most_rows=min(training.most_sample_rows, most),
             )
             if not more:
                 return Preparation(mesh, None, self.seconds, profile.rows, self._calls())

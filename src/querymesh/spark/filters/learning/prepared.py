@@ -14,8 +14,9 @@ from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_job import FilterJob
-from querymesh.spark.filters.fixed_engine import FixedEngineLearning
-from querymesh.spark.filters.learning import TOO_SMALL, Learning
+from querymesh.spark.filters.learning.fixed_engine import FixedEngineLearning
+from querymesh.spark.filters.learning.learning import Learning
+from querymesh.spark.filters.learning.limits import TOO_SMALL
 from querymesh.spark.inputs import Data
 from querymesh.spark.prices.machine_prices import price_level
 from querymesh.worker_cache import WorkerCache

@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 
 from querymesh.arrays import Ints
 from querymesh.fabric.profile.bounded_profile import (
+    FIRST_ROWS,
     called_by_users,
     followed_by,
     profile_within,
@@ -49,6 +50,22 @@ from querymesh.query.costly.in_run import TaskTallies, is_asked_once
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
+from querymesh.spark.filters.learning.limits import (
+    FURTHER_S,
+    GLIMPSE_ROWS,
+    LEAST_BUDGET_S,
+    LEAST_LOOKED_AT,
+    LOOK_BUDGET_S,
+    LOOKED_AT,
+    MOST_BUDGET_S,
+    PYTHON_START_S,
+    SAMPLE_BYTES,
+    SPARE,
+    TOO_DEAR,
+    TOO_SMALL,
+    UNKNOWN_ROWS,
+)
+from querymesh.spark.filters.learning.priced_sample import most_priced_rows
 from querymesh.spark.filters.native import can_run_plainly
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
@@ -61,38 +78,6 @@ from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statis
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
-
-TOO_SMALL = (
-    "the job is too small, or its conditions too cheap, for learning to pay: it runs as written"
-)
-
-LEAST_BUDGET_S = 0.25
-"""A sample takes about as long: a job that cannot pay for it is not sampled."""
-
-LOOK_BUDGET_S = 0.05
-"""What learning takes where a quick look into the files will do."""
-
-MOST_BUDGET_S = 20.0
-"""However large the job, learning takes no longer."""
-
-UNKNOWN_ROWS = 1_000_000
-"""What a job is taken for whose size nobody knows."""
-
-SPARE = 4
-"""So many times the rows that are profiled first are sampled, in case they leave it in doubt."""
-
-PYTHON_START_S = 0.3
-"""What the first Python workers take to start."""
-
-GLIMPSE_ROWS, FURTHER_S = 256, 0.04
-"""Rows that tell first what the order as written costs, and what learning takes from there on."""
-
-LOOKED_AT, LEAST_LOOKED_AT = 2, 100
-"""So many times the rows that are profiled first are looked at, and rows that a quick look must
-have found to be believed."""
-
-SAMPLE_BYTES = 128 << 20
-"""About how large a sample may be."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +218,10 @@ class Learning:
         def budget_s(row_s: float) -> float:
             return self._budget_s((0.0, table.together_us + 1e6 * row_s)) - self.seconds
 
-        first = taken.take(pa.array(order[: self.training.sample_rows]))
+        most = self._most_rows(taken)
+        if most < min(FIRST_ROWS, taken.num_rows):
+            return self.as_written(TOO_DEAR)
+        first = taken.take(pa.array(order[: min(self.training.sample_rows, most)]))
         profile = profile_within(bound, first, {}, on_error, budget_s)
         row_us = table.together_us + self._called_us(profile)
         if not self.insist and self._affordable_s((0.0, row_us)) < FURTHER_S:
@@ -265,7 +253,7 @@ class Learning:
                 in_doubt=decision.in_doubt,
                 row_s=self.seconds / profile.rows,
                 budget_s=budget_s(self._called_us(profile) / 1e6),
-                most_rows=min(self.training.most_sample_rows, taken.num_rows),
+                most_rows=min(self.training.most_sample_rows, most),
             )
             if not more:
                 return self._result(decision, profile)
@@ -312,8 +300,16 @@ class Learning:
         return float(called_us[called_by_users(self.asked)].sum())
 
     def _remembered(self, profile: Profile) -> Remembered:
-        rows = UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
-        return with_remembered(profile, self.asked, rows)
+        return with_remembered(profile, self.asked, self._job_rows)
+
+    def _most_rows(self, taken: pa.Table) -> int:
+        """About how many sampled rows functions may be asked."""
+        functions = list(self.job.bound.query.functions.values())
+        return most_priced_rows(functions, taken, self._job_rows, self.job.budget)
+
+    @property
+    def _job_rows(self) -> float:
+        return UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
 
     def _calls(self) -> int:
         """How many rows Python functions were asked about."""

@@ -9,8 +9,8 @@ import pytest
 
 import querymesh as qm
 from equivalence import as_multiset
-from querymesh.spark.filters import fixed_engine, learning
-from querymesh.spark.filters.prepared import _same
+from querymesh.spark.filters.learning import fixed_engine, learning
+from querymesh.spark.filters.learning.prepared import _same
 
 LOOKED_UP = """SELECT e.id, n.name FROM Events e, Names n
                WHERE e.kind = n.kind AND odd_digits(e.text)"""

@@ -1,0 +1,1 @@
+"""The cells of `bench costly`, a module for each group."""

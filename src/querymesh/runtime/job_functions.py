@@ -1,0 +1,85 @@
+"""The functions of one run as its driver has them: what they may spend, what was asked of them.
+
+::
+
+    JobFunctions(functions, budget)     learning on the driver asks them, within the budget
+      .begin(host) ── FunctionsStart ─> tasks: known answers, and where to ask for leave, and for
+                                        what other tasks were told
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from querymesh.query.costly.allowance import JobAllowance
+from querymesh.query.costly.asking import ALWAYS_US
+from querymesh.query.costly.in_run import (
+    Functions,
+    FunctionsStart,
+    asking_of,
+    known_answers,
+    known_asking,
+)
+from querymesh.query.costly.job_answers import JobAnswers, OneFunction
+from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.price import Budget
+from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.predicate.predicate import Predicate
+from querymesh.runtime.allowance_server import AllowanceServer
+
+
+@dataclass
+class JobFunctions:
+    """Functions of a run, and the budget of all of them; lives as long as the run."""
+
+    functions: Functions
+    budget: Budget | None = None
+    _answers: JobAnswers = field(default_factory=JobAnswers)
+    _server: AllowanceServer | None = None
+
+    def __post_init__(self) -> None:
+        self._rates = {
+            each.name: each.calling.rate_limit
+            for each in self.functions.values()
+            if each.calling.rate_limit is not None
+        }
+        self._account = JobAllowance(self.budget, self._rates)
+        session, answers = self._account.session(), self._answers.session()
+        for each in self.functions.values():
+            if self._has_bounds:
+                asking = asking_of(each)
+                asking.permits = Permits(each.name, each.price, session)
+            if self.budget is not None:
+                asking = asking_of(each)
+                asking.then, asking.seconds_a_unit = self.budget.then, self.budget.seconds_a_unit
+            if each.is_costly:
+                asking = asking_of(each)
+                asking.shared = OneFunction(answers, each.identity, asking.memory.memo.ttl)
+
+    @property
+    def _has_bounds(self) -> bool:
+        return self.budget is not None or bool(self._rates)
+
+    def begin(self, host: str) -> FunctionsStart:
+        """What tasks are told; `host` is the driver's address as they reach it."""
+        shares = [each.identity for each in self.functions.values() if self._is_shared(each)]
+        if (self._has_bounds or shares) and self._server is None:
+            self._server = AllowanceServer(self._account, host, answers=self._answers)
+        remote = None if self._server is None else self._server.remote
+        return FunctionsStart(
+            known=known_answers(self.functions),
+            allowance=remote if self._has_bounds else None,
+            answers=RemoteAnswers(remote) if shares and remote is not None else None,
+            shared=frozenset(shares),
+            then="stop" if self.budget is None else self.budget.then,
+        )
+
+    @staticmethod
+    def _is_shared(predicate: Predicate) -> bool:
+        """Whether workers tell each other what they asked: where a call costs more than to ask the
+        driver, and equal inputs have equal answers."""
+        if not predicate.may_be_remembered:
+            return False
+        asking = known_asking(predicate)
+        dear = asking is not None and (asking.call_us or 0.0) > ALWAYS_US
+        return predicate.is_costly or dear
