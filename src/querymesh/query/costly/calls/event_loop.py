@@ -82,6 +82,7 @@ async def _some(work: Work) -> None:
     loop = asyncio.get_running_loop()
     while loop is _loop and (attempt := work.begin()) is not None:
         await _finish(work, attempt)
+        del attempt  # and its arrays, before the next is cut
 
 
 async def _finish(work: Work, attempt: Attempt) -> None:

@@ -108,6 +108,7 @@ class Lane:
                 job.result = self._call(job.args, job.n)
             except BaseException as error:
                 job.error = error
+            job.args = ()
             with self._lock:
                 job.done.set()
                 if job.given_up:

@@ -56,7 +56,9 @@ def was_refused(error: BaseException) -> bool:
     status = status_of(error)
     if status is not None:
         return status >= 400 and status not in _PERHAPS_ANSWERED
-    return any(isinstance(each, ConnectionRefusedError | socket.gaierror) for each in _chain(error))
+    return any(
+        isinstance(each, ConnectionRefusedError | socket.gaierror) for each in chain_of(error)
+    )
 
 
 def _told_by(error: BaseException) -> Iterator[Any]:
@@ -68,7 +70,7 @@ def _told_by(error: BaseException) -> Iterator[Any]:
         yield response
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain_of(error: BaseException) -> Iterator[BaseException]:
     """An error and what it came from; libraries wrap what the socket raised."""
     seen: set[int] = set()
     waiting: list[Any] = [error]

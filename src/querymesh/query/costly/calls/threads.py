@@ -17,6 +17,7 @@ def call_here(work: Work) -> None:
     try:
         while (attempt := work.begin()) is not None:
             _finish(work, attempt, lane or work.call)
+            del attempt  # and its arrays, before the next is cut
     finally:
         if lane is not None:
             lane.close()

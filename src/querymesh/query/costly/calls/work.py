@@ -22,13 +22,17 @@ from querymesh.errors import PredicateError
 from querymesh.query.costly.allowance import AtEnd, Later
 from querymesh.query.costly.calling import Calling
 from querymesh.query.costly.calls.lanes import NoRoomError
-from querymesh.query.costly.calls.refusals import retry_after_s, was_refused
+from querymesh.query.costly.calls.refusals import chain_of, retry_after_s, was_refused
 from querymesh.query.costly.permits import Permit, Permits
 from querymesh.query.predicate.failing_rows import Raised
 
 Call = Callable[[Sequence[pa.Array], int], Any]
 """Of arrays and the number of their rows, what the function gives: for an `async def` what is to be
 awaited."""
+
+TRACEBACKS = 16
+"""Of so many errors at least it is kept where they were raised. A traceback holds all arrays of its
+call, and where many fail, memory is to be bounded by the calls that run at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Work:
         self._stop_at_failure = stop_at_failure
         self._lock = threading.Lock()
         self._next = 0
+        self._failures = 0
         self._at_end = False
         self._workers = 0
         self._running: dict[int, Attempt] = {}
@@ -149,6 +154,7 @@ class Work:
         else:
             self._count(attempt, is_paid=not was_refused(error))
         if isinstance(error, PredicateError):
+            self.stopped.set()
             raise error
         attempt.error = error
         pause_s = self.calling.pause_after(error, attempt.made, random.random())
@@ -165,7 +171,13 @@ class Work:
             if self._running.pop(attempt.at, None) is None:
                 return
             self.results[attempt.at] = result
-        if isinstance(result, Raised) and self._stop_at_failure:
+        if not isinstance(result, Raised):
+            return
+        self._failures += 1
+        if self._failures > max(self.calling.concurrency, TRACEBACKS):
+            for each in chain_of(result.error):
+                each.__traceback__ = None
+        if self._stop_at_failure:
             self.stopped.set()
 
     def give_up_rest(self, error: Exception) -> None:
