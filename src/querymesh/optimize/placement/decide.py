@@ -33,6 +33,7 @@ from querymesh.optimize.placement.costs import (
     plain_us,
 )
 from querymesh.optimize.placement.engines import ENGINES, StagedRoutes, single_order, with_mesh
+from querymesh.optimize.placement.predicted_stages import or_predicted
 from querymesh.optimize.placement.worth import MARGIN, Job, Saving, saving_of
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
@@ -129,7 +130,12 @@ def decide(
         single_us = {n: float(routes.row_us(profile, costs).mean()) for n, routes in found.items()}
         best = min(single_us, key=single_us.__getitem__)
         if filter_.could_gain_by_kinds(single_us[best]):
-            found[best], in_doubt = with_mesh(found[best], query, profile, costs, training)
+            single = found[best]
+            found[best], in_doubt = with_mesh(single, query, profile, costs, training)
+            found[best], further = or_predicted(
+                found[best], single, query, profile, costs, training
+            )
+            in_doubt = in_doubt or further
     return filter_.verdict(found, ruled_out, in_doubt)
 
 
