@@ -51,7 +51,8 @@ def test_every_process_finds_the_same_buckets():
     )
     told = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
             capture_output=True, text=True, check=True,
         ).stdout
         for seed in ("0", "4711")

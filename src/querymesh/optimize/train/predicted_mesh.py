@@ -38,6 +38,10 @@ ERRORS = 2.0
 to 7 of 100 data sets through whose words meant nothing: what is foretold, and whether it saves, is
 judged by the same rows. Two let 1 to 2 through."""
 
+FORETELLING_S = 1.0
+"""What learning to foretell takes, about, of the most rows that are learned from. Nothing is
+foretold unasked where less time is left, or a clairvoyant would not save as much."""
+
 LEAST_ROWS = 50
 """Sampled rows, at least, to learn from."""
 

@@ -42,6 +42,7 @@ from querymesh.optimize.train.describe import (
 from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import JUDGES
 from querymesh.optimize.train.predicted_mesh import (
+    FORETELLING_S,
     beyond_chance,
     is_worth_foretelling,
     judged_by,
@@ -135,7 +136,8 @@ def _or_predicted(
     chance: than one order for all, and than what was trained on rows that its search had not seen.
     """
     mesh, learner = trained.mesh, training.outcome_learner
-    wished = training.predict and training.learner is None
+    in_time = training.seconds is None or training.seconds >= FORETELLING_S
+    wished = training.predict and training.learner is None and in_time
     if learner is None and not (wished and is_worth_foretelling(query, profile, mesh.single)):
         return trained
     found = predicted_mesh(profile, overheads, mesh.single, training.seed, learner)
