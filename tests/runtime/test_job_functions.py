@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,8 +48,6 @@ def written_down(log, identity, **options):
 
 
 def _with(predicate, identity):
-    from dataclasses import replace
-
     return replace(predicate, identity=identity)
 
 
@@ -135,13 +134,31 @@ def test_cheap_functions_without_bounds_need_no_server():
     assert start.shared == frozenset()
 
 
-def test_the_server_ends_with_the_run(tmp_path):
-    predicate = written_down(tmp_path / "log", None)
+def test_a_plan_may_run_when_nobody_holds_its_run_any_more(tmp_path):
+    log = tmp_path / "log"
+    predicate = written_down(log, None)
     job = JobFunctions({"f": predicate}, qm.Budget(100))
     start = job.begin(HOST)
     del job
     gc.collect()
-    other = written_down(tmp_path / "log", None)
-    begin_functions({"f": _with(other, "nobody knows it")}, start)
+    assert result(in_worker(start, predicate, log, [1, 3]))[0] == [False, True]
+
+
+def test_where_the_driver_cannot_be_reached_a_budget_is_an_error_and_answers_are_asked_alone(
+    tmp_path, caplog
+):
+    predicate = written_down(tmp_path / "log", None)
+    bounded, free = (JobFunctions({"f": predicate}, budget) for budget in (qm.Budget(9), None))
+    starts = [job.begin(HOST) for job in (bounded, free)]
+    for job in (bounded, free):
+        job._server.close()
+    unknown = [_with(predicate, f"unknown {number}") for number in range(2)]
+    told = [
+        replace(s, shared=frozenset({u.identity})) for s, u in zip(starts, unknown, strict=True)
+    ]
+    for each, start in zip(unknown, told, strict=True):
+        begin_functions({"f": each}, start)
+    assert unknown[1].apply([pa.array([1, 5, 1])], 3).to_pylist() == [False, True, False]
+    assert "workers ask for themselves" in caplog.text
     with pytest.raises(qm.SetupError, match="driver cannot be reached"):
-        _with(other, "nobody knows it").apply([pa.array([1])], 1)
+        unknown[0].apply([pa.array([1])], 1)

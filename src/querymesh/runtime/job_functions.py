@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,10 +31,13 @@ from querymesh.query.costly.tally import Tally
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.allowance_server import AllowanceServer
 
+_serving: deque[AllowanceServer] = deque(maxlen=64)
+"""Those of the last runs: a plan may run again when nobody holds its DataFrame any more."""
+
 
 @dataclass
 class JobFunctions:
-    """Functions of a run, and the budget of all of them; lives as long as the run."""
+    """Functions of a run, and the budget of all of them."""
 
     functions: Functions
     budget: Budget | None = None
@@ -63,13 +67,17 @@ class JobFunctions:
     def _has_bounds(self) -> bool:
         return self.budget is not None or bool(self._rates)
 
-    def begin(self, host: str, *, streaming: bool = False) -> FunctionsStart:
-        """What tasks are told; `host` is the driver's address as they reach it."""
+    def begin(
+        self, host: str, *, bind: str | None = None, streaming: bool = False
+    ) -> FunctionsStart:
+        """What tasks are told; `host` is the driver's address as they reach it, `bind` as it has it
+        itself."""
         askings = {e.identity: asking_of(e) for e in self.functions.values() if e.proxy}
         known = {name: a.proxy.known for name, a in askings.items() if a.proxy is not None}
         shares = [each.identity for each in self.functions.values() if self._is_shared(each)]
         if (self._has_bounds or shares) and self._server is None:
-            self._server = AllowanceServer(self._account, host, answers=self._answers)
+            self._server = AllowanceServer(self._account, host, bind, answers=self._answers)
+            _serving.append(self._server)
         remote = None if self._server is None else self._server.remote
         return FunctionsStart(
             known=known_answers(self.functions),

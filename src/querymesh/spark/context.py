@@ -50,7 +50,12 @@ def on_one_machine(session: SparkSession) -> bool:
 
 def driver_host(session: SparkSession) -> str:
     """The driver's address as its tasks reach it."""
-    return str(session.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"))
+    return scheduler_setting(session, "spark.driver.host", "127.0.0.1")
+
+
+def driver_bind_address(session: SparkSession) -> str | None:
+    """The same as the driver's machine has it, where it is another."""
+    return scheduler_setting(session, "spark.driver.bindAddress", "") or None
 
 
 def worker_executable(session: SparkSession) -> str:

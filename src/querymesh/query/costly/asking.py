@@ -11,6 +11,7 @@ where every input is new, nothing is looked up, and it is looked again much late
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from querymesh.errors import SetupError
 from querymesh.query.costly.answers import Answers, AnswersByRow
 from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, taken
@@ -48,6 +50,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.005, 0.25
 
 PAUSE_ROWS = 1 << 16
 """Rows after which it is looked again whether inputs repeat; twice as many each further time."""
+
+
+_log = logging.getLogger("querymesh")
 
 
 @dataclass
@@ -163,20 +168,38 @@ class Asking:
         are asking about among them."""
         if self.shared is None or not (self.always or (self.call_us or 0.0) > ALWAYS_US):
             return self._asked(ask, args, len(keys), keys)
+        try:
+            return self._shared(self.shared, ask, args, keys)
+        except SetupError as problem:
+            _log.warning("workers ask for themselves what others may have asked: %s", problem)
+            self.shared = None
+        known = self.memory.find(keys)
+        unknown = np.array([at for at, key in enumerate(keys) if key not in known], dtype=np.int64)
+        values = pa.array([known[key] for key in keys if key in known], self.returns)
+        if not len(unknown):
+            return Answers(values)
+        rest = [taken(arg, unknown) for arg in args]
+        found = self._asked(ask, rest, len(unknown), [keys[at] for at in unknown])
+        return found.mixed_with(values, unknown, len(keys))
+
+    def _shared(
+        self, shared: SharedAnswers, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes]
+    ) -> Answers:
+        """The same, with what all workers of the job have asked."""
         found = AnswersByRow(self.returns, len(keys))
         waiting = list(range(len(keys)))
         begun, pause_s = 0, FIRST_WAIT_S
         while waiting:
             # Those not looked at yet first: whoever is asking about the others may be done by then.
             lot = waiting[: self.lot]
-            claim = self.shared.claim([keys[at] for at in lot])
+            claim = shared.claim([keys[at] for at in lot])
             if claim.values is not None:
                 found.put([lot[at] for at in claim.known], claim.values.cast(self.returns))
-                if self.shared.ttl is None:  # else nobody here knows how old they are
+                if shared.ttl is None:  # else nobody here knows how old they are
                     self.memory.learn_now([keys[lot[at]] for at in claim.known], claim.values)
             mine = [lot[at] for at in claim.mine]
             if mine:
-                found.put_all(mine, self._asked_for_all(ask, args, keys, mine))
+                found.put_all(mine, self._asked_for_all(shared, ask, args, keys, mine))
             gone = {*claim.known, *claim.mine}
             waiting = waiting[len(lot) :] + [row for at, row in enumerate(lot) if at not in gone]
             begun += len(lot)
@@ -187,21 +210,25 @@ class Asking:
         return found.answers()
 
     def _asked_for_all(
-        self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes], rows: Sequence[int]
+        self,
+        shared: SharedAnswers,
+        ask: Ask,
+        args: Sequence[pa.Array],
+        keys: Sequence[bytes],
+        rows: Sequence[int],
     ) -> Answers:
         """What the function says of some rows, told to all workers of the job."""
-        assert self.shared is not None
         mine = [keys[row] for row in rows]
         inputs = [taken(arg, np.array(rows, dtype=np.int64)) for arg in args]
         try:
             found = self._asked(ask, inputs, len(rows), mine)
         except BaseException:
-            self.shared.tell([], None, mine)
+            shared.tell([], None, mine)
             raise
         good = [at for at in range(len(mine)) if at not in found.failed and at not in found.unasked]
         values = taken(found.values, np.array(good, dtype=np.int64))
         back = [key for at, key in enumerate(mine) if at in found.failed or at in found.unasked]
-        self.shared.tell([mine[at] for at in good], values, back)
+        shared.tell([mine[at] for at in good], values, back)
         return found
 
     def _asked(

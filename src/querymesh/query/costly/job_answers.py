@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-MOST_ANSWERS = 1_000_000
+MOST_ANSWERS = 100_000
 """So many answers of a function a job holds, the ones told last."""
 
 

@@ -21,7 +21,14 @@ from querymesh.runtime.job_functions import JobFunctions
 from querymesh.runtime.run import Run
 from querymesh.runtime.task.filter_task import FilterTask
 from querymesh.runtime.view import View
-from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
+from querymesh.spark.context import (
+    SentTables,
+    driver_bind_address,
+    driver_host,
+    on_one_machine,
+    parallelism,
+    task_place,
+)
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
 from querymesh.spark.filters.learning.prepared import PreparedTrainer, learning_of
@@ -141,7 +148,9 @@ def _on_fabric(
     tables = SentTables(session, filtering.tables)
     task = FilterTask(
         view.bound, following.sources[view.alias], reports, tables, job.on_error,
-        functions=functions.begin(driver_host(session), streaming=job.streaming),
+        functions=functions.begin(
+        driver_host(session), bind=driver_bind_address(session), streaming=job.streaming
+    ),
     )  # fmt: skip
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()

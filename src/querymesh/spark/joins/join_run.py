@@ -26,7 +26,14 @@ from querymesh.runtime.task.shard_files import Storing
 from querymesh.runtime.task.slots import SlotMap
 from querymesh.runtime.view import View
 from querymesh.spark.conditions.around import Around
-from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
+from querymesh.spark.context import (
+    SentTables,
+    driver_bind_address,
+    driver_host,
+    on_one_machine,
+    parallelism,
+    task_place,
+)
 from querymesh.spark.inputs import Data
 from querymesh.spark.joins.join_layout import columns_to_send, join_layout
 from querymesh.spark.joins.join_sample import join_sample
@@ -149,7 +156,9 @@ def _task(
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, static_inputs(job.join, data))
     sample = following.planner_sample if job.streaming else None
-    functions = run.functions.begin(driver_host(session), streaming=job.streaming)
+    functions = run.functions.begin(
+        driver_host(session), bind=driver_bind_address(session), streaming=job.streaming
+    )
     return JoinTask(
         job.name, job.join, following.sources, slots, run.cube, reports, tables,
         job.on_error, storing, indices, sample, functions,
