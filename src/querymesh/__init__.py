@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from querymesh.optimize.placement.advice import Advice
     from querymesh.query.costly.memo import Memo
     from querymesh.query.costly.price import Budget, Price
+    from querymesh.query.costly.proxy.options import Proxy
     from querymesh.query.model import Query
     from querymesh.query.predicate.decorators import function, predicate
     from querymesh.query.predicate.predicate import Predicate
@@ -61,6 +62,7 @@ _FROM = {
     "optimize.placement.advice": ("Advice",),
     "query.costly.memo": ("Memo",),
     "query.costly.price": ("Budget", "Price"),
+    "query.costly.proxy.options": ("Proxy",),
     "query.model": ("Query",),
     "query.predicate.decorators": ("function", "predicate"),
     "query.predicate.predicate": ("Predicate",),
@@ -90,6 +92,7 @@ __all__ = [
     "Predicate",
     "PredicateError",
     "Price",
+    "Proxy",
     "Query",
     "QueryError",
     "QueryMeshError",

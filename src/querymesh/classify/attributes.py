@@ -7,7 +7,7 @@ sample by heart; times; nested values; constants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,14 @@ def choose_attributes(sample: pa.Table) -> tuple[list[Attribute], list[LeftOut]]
         else:
             left_out.append(LeftOut(name, made))
     return chosen, left_out
+
+
+def coarser(attribute: Attribute, ranges: int) -> Attribute:
+    """The attribute with its numbers in so many ranges at most."""
+    if attribute.edges is None or len(attribute.edges) < ranges:
+        return attribute
+    chosen = np.linspace(0, len(attribute.edges) - 1, ranges + 1)[1:-1].round().astype(int)
+    return replace(attribute, edges=np.unique(attribute.edges[chosen]))
 
 
 def one_piece(column: pa.ChunkedArray) -> pa.Array:

@@ -1,7 +1,8 @@
 """Classifiers of other kinds than the decision tree: what they are asked, who makes them.
 
 A mesh takes whatever tells a class by a tuple's content (QM § 4.4); the tree is the default. A
-`Learner` makes one from sampled rows, and reads one back from the JSON of a saved mesh.
+`Learner` makes one from sampled rows, and reads one back from the JSON of a saved mesh. One that is
+shown the outcomes of operators, and not labels, is an `outcomes.foretold.OutcomeLearner`.
 """
 
 from __future__ import annotations
@@ -37,12 +38,19 @@ class Classifier(Protocol):
         """What it has learned, as JSON holds it."""
 
 
-class Learner(Protocol):
-    """Makes classifiers of one kind."""
+class ClassifierKind(Protocol):
+    """A kind of classifiers: its name, and how those of it are read."""
 
     @property
     def kind(self) -> str:
         """The name of that kind."""
+
+    def from_json(self, content: Mapping[str, Any]) -> Classifier:
+        """The classifier that `to_json` gave; a ValueError says what is wrong with the content."""
+
+
+class Learner(ClassifierKind, Protocol):
+    """Makes classifiers of one kind from labelled rows."""
 
     def fit(self, sample: pa.Table, labels: Ints, weights: Floats) -> Classifier:
         """A classifier that tells the labels, 0 to the greatest of them, from the sampled columns.
@@ -51,13 +59,13 @@ class Learner(Protocol):
         the same.
         """
 
-    def from_json(self, content: Mapping[str, Any]) -> Classifier:
-        """The classifier that `to_json` gave; a ValueError says what is wrong with the content."""
-
 
 def check_learner(given: object) -> None:
-    """Refuse what is no learner of classifiers."""
-    asked = [name for name in ("fit", "from_json") if not callable(getattr(given, name, None))]
+    """Refuse what is no learner of classifiers, by labels or by outcomes."""
+    learns = any(callable(getattr(given, name, None)) for name in ("fit", "fit_outcomes"))
+    asked = [] if learns else ["fit"]
+    if not callable(getattr(given, "from_json", None)):
+        asked.append("from_json")
     if asked or not isinstance(getattr(given, "kind", None), str):
         missing = " and ".join([*asked, *(() if hasattr(given, "kind") else ("kind",))])
         raise OptionError(

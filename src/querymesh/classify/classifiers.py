@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.classify.naive_bayes import NaiveBayesLearner
+from querymesh.classify.outcomes.predicted import Predicted
 
-CLASSIFIERS: Mapping[str, Learner] = {"naive-bayes": NaiveBayesLearner()}
+CLASSIFIERS: Mapping[str, ClassifierKind] = {
+    "naive-bayes": NaiveBayesLearner(),
+    "predicted": Predicted(),
+}

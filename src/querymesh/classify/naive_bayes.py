@@ -9,16 +9,20 @@ Bins are those of `attributes.py`, coarser: NULL and values that the sample neve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from querymesh.arrays import Floats, Ints
-from querymesh.classify.attributes import Attribute, choose_attributes, one_piece
+from querymesh.classify.attribute_file import (
+    attribute_from_json,
+    attribute_to_json,
+    numbers_from_json,
+)
+from querymesh.classify.attributes import Attribute, choose_attributes, coarser, one_piece
 from querymesh.classify.classifier import ColumnOf
 
 ROWS_A_RANGE = 160
@@ -70,7 +74,7 @@ class NaiveBayesLearner:
         classes as they are on the whole.
         """
         ranges = min(max(sample.num_rows // ROWS_A_RANGE, FEWEST_RANGES), MOST_RANGES)
-        attributes = [_coarse(each, ranges) for each in choose_attributes(sample)[0]]
+        attributes = [coarser(each, ranges) for each in choose_attributes(sample)[0]]
         classes = int(labels.max()) + 1
         counted = weights / (float(weights.mean()) or 1.0)
         prior = np.bincount(labels, counted, minlength=classes) + 1.0
@@ -96,49 +100,14 @@ class NaiveBayesLearner:
         return NaiveBayes(tuple(a for a, _ in read), tuple(s for _, s in read))
 
 
-def _coarse(attribute: Attribute, ranges: int) -> Attribute:
-    """The attribute with its numbers in so many ranges at most."""
-    if attribute.edges is None or len(attribute.edges) < ranges:
-        return attribute
-    chosen = np.linspace(0, len(attribute.edges) - 1, ranges + 1)[1:-1].round().astype(int)
-    return replace(attribute, edges=np.unique(attribute.edges[chosen]))
-
-
 def _to_json(attribute: Attribute, scores: Floats) -> dict[str, Any]:
-    bins: dict[str, Any] = {"values": list(attribute.values)}
-    if attribute.edges is not None:
-        bins = {"edges": attribute.edges.tolist()}
-    return {"name": attribute.name, **bins, "scores": scores.tolist()}
+    return {**attribute_to_json(attribute), "scores": scores.tolist()}
 
 
 def _from_json(entry: Any) -> tuple[Attribute, Floats]:
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise ValueError(f"an attribute is {entry!r}, not an object with a 'name'")
-    name = entry["name"]
-    if "edges" in entry:
-        edges = _numbers(entry["edges"], f"'edges' of {name}")
-        if edges.ndim != 1 or (np.diff(edges) <= 0).any():
-            raise ValueError(f"'edges' of {name} must grow")
-        attribute = Attribute(name, edges=edges)
-    else:
-        values = entry.get("values")
-        if not isinstance(values, list) or not all(isinstance(v, bool | int | str) for v in values):
-            raise ValueError(f"'values' of {name} must be a list of plain values")
-        attribute = Attribute(name, values=tuple(values))
-    scores = _numbers(entry.get("scores"), f"'scores' of {name}")
+    attribute = attribute_from_json(entry)
+    name = attribute.name
+    scores = numbers_from_json(entry.get("scores"), f"'scores' of {name}")
     if scores.ndim != 2 or len(scores) != attribute.bins:
         raise ValueError(f"'scores' of {name} must have a list for each of {attribute.bins} bins")
     return attribute, scores
-
-
-def _numbers(content: Any, what: str) -> Floats:
-    """Finite numbers in lists."""
-
-    def plain(each: Any) -> bool:
-        if isinstance(each, list):
-            return all(map(plain, each))
-        return isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each)
-
-    if not isinstance(content, list) or not plain(content):
-        raise ValueError(f"{what} must be numbers in lists")
-    return np.array(content, dtype=np.float64)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.explained import Explained
 from querymesh.mesh.hypercube import Dimension, Hypercube
@@ -100,7 +100,7 @@ def join_mesh_to_json(mesh: JoinMesh) -> str:
 def load(
     path: str | os.PathLike[str],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
-    classifiers: Sequence[Learner] = (),
+    classifiers: Sequence[ClassifierKind] = (),
 ) -> Mesh | JoinMesh:
     """Read a saved mesh back. `functions` are the user functions its query calls, by name, and
     `classifiers` what made its classifier, if that is of a kind of your own."""
@@ -120,7 +120,7 @@ def load(
 def _from_content(
     content: dict[str, Any],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None,
-    learners: Sequence[Learner],
+    learners: Sequence[ClassifierKind],
 ) -> JoinMesh:
     if content.get("version") != VERSION:
         raise MeshFileError(

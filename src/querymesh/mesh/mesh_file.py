@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from querymesh.classify.attributes import LeftOut
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.classify.tree import leaves
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import MeshFileError, QueryMeshError
@@ -55,7 +55,7 @@ def save_text(text: str, path: str | os.PathLike[str]) -> None:
 def load_mesh(
     path: str | os.PathLike[str],
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
-    learners: Sequence[Learner] = (),
+    learners: Sequence[ClassifierKind] = (),
 ) -> Mesh:
     """Read a mesh back. `functions` are the user functions its query calls, by name."""
     text = load_text(path)
@@ -127,7 +127,7 @@ def mesh_from_json(
     text: str,
     functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
     asked: Query | None = None,
-    learners: Sequence[Learner] = (),
+    learners: Sequence[ClassifierKind] = (),
 ) -> Mesh:
     """A mesh from JSON text; anything out of place is a MeshFileError that names it.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.classify.classifiers import CLASSIFIERS
 from querymesh.classify.tree import Classes, Leaf, Member, Missing, Split, Threshold, Tree
 from querymesh.errors import MeshFileError
@@ -32,7 +32,7 @@ def tree_to_json(tree: Tree) -> dict[str, Any]:
     return {"test": test, "yes": tree_to_json(tree.yes), "no": tree_to_json(tree.no)}
 
 
-def tree_from_json(entry: Any, learners: Sequence[Learner] = (), depth: int = 0) -> Tree:
+def tree_from_json(entry: Any, learners: Sequence[ClassifierKind] = (), depth: int = 0) -> Tree:
     """The tree that `tree_to_json` gave; `learners` read classifiers of other kinds than ours."""
     read = read_object(entry, "the tree")
     if depth > MOST_DEPTH:
@@ -65,7 +65,7 @@ def tree_from_json(entry: Any, learners: Sequence[Learner] = (), depth: int = 0)
     )
 
 
-def _classes(read: Reader, learners: Sequence[Learner]) -> Classes:
+def _classes(read: Reader, learners: Sequence[ClassifierKind]) -> Classes:
     content = read_object(read.get("classifier", dict), "the classifier")
     kind, us = content.get("kind", str), content.float_("us")
     known = {**CLASSIFIERS, **{each.kind: each for each in learners}}

@@ -12,6 +12,7 @@ from querymesh.policies.policy import Policy
 from querymesh.policies.registry import POLICIES, load_class
 
 if TYPE_CHECKING:
+    from querymesh.classify.outcomes.predicted import Predicted as Predicted
     from querymesh.fabric.routers.routing import Routing as Routing
     from querymesh.optimize.adapt.adapt import Adaptation as Adaptation
     from querymesh.optimize.chart.charting import Charting as Charting
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "Training": "querymesh.optimize.train.training:Training",
+    "Predicted": "querymesh.classify.outcomes.predicted:Predicted",
     "Stop": "querymesh.optimize.search.stop:Stop",
     "Adaptation": "querymesh.optimize.adapt.adapt:Adaptation",
     "Routing": "querymesh.fabric.routers.routing:Routing",

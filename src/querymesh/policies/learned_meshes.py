@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import python_part
 from querymesh.policies.policy import Following, Job, open_channel
@@ -45,7 +45,7 @@ def mesh_channels(
     *,
     adapts: bool,
     must: bool,
-    learners: Sequence[Learner] = (),
+    learners: Sequence[ClassifierKind] = (),
 ) -> dict[str, Channel]:
     """An open channel for each source of a stream whose mesh is learned or changes."""
     channels = {}

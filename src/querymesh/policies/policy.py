@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.errors import MeshFileError, QueryMeshError, UnsupportedError
 from querymesh.mesh.fit import check_fits
 from querymesh.mesh.mesh import Mesh, written_mesh
@@ -185,7 +185,7 @@ class Policy(ABC):
 
 
 def open_channel(
-    job: Job, view: View, label: str, *, must: bool, learners: Sequence[Learner] = ()
+    job: Job, view: View, label: str, *, must: bool, learners: Sequence[ClassifierKind] = ()
 ) -> Channel | None:
     """The channel of a view's meshes, with what an earlier run learned taken up into the view.
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from querymesh.classify.classifier import Learner
+from querymesh.classify.classifier import ClassifierKind
 from querymesh.errors import MeshFileError, QueryMeshError
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.mesh_file import mesh_from_json, mesh_to_json
@@ -64,7 +64,7 @@ class Channel:
     """The folder of mesh versions, and who reads classifiers of other kinds than ours. Small and
     picklable: tasks hold a copy."""
 
-    def __init__(self, folder: str, learners: Sequence[Learner] = ()) -> None:
+    def __init__(self, folder: str, learners: Sequence[ClassifierKind] = ()) -> None:
         self.folder = folder
         self._learners = tuple(learners)
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from querymesh.query.costly.allowance import JobAllowance
@@ -23,7 +24,9 @@ from querymesh.query.costly.in_run import (
 from querymesh.query.costly.job_answers import JobAnswers, OneFunction
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.price import Budget
+from querymesh.query.costly.proxy.audit import Audit
 from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.costly.tally import Tally
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.allowance_server import AllowanceServer
 
@@ -60,8 +63,10 @@ class JobFunctions:
     def _has_bounds(self) -> bool:
         return self.budget is not None or bool(self._rates)
 
-    def begin(self, host: str) -> FunctionsStart:
+    def begin(self, host: str, *, streaming: bool = False) -> FunctionsStart:
         """What tasks are told; `host` is the driver's address as they reach it."""
+        askings = {e.identity: asking_of(e) for e in self.functions.values() if e.proxy}
+        known = {name: a.proxy.known for name, a in askings.items() if a.proxy is not None}
         shares = [each.identity for each in self.functions.values() if self._is_shared(each)]
         if (self._has_bounds or shares) and self._server is None:
             self._server = AllowanceServer(self._account, host, answers=self._answers)
@@ -72,7 +77,19 @@ class JobFunctions:
             answers=RemoteAnswers(remote) if shares and remote is not None else None,
             shared=frozenset(shares),
             then="stop" if self.budget is None else self.budget.then,
+            proxies={name: each for name, each in known.items() if each is not None},
+            learn_proxies=streaming,
         )
+
+    def proxy_text(self, asked: Mapping[str, Tally]) -> str:
+        """What proxies decide, a line for each, or why they decide nothing; empty without any."""
+        lines = []
+        for name, each in self.functions.items():
+            proxy = asking_of(each).proxy if each.proxy is not None else None
+            if proxy is not None:
+                found = asked[name].proxied if name in asked else Audit()
+                lines.append(f"{each.name}: {proxy.describe(found)}")
+        return "\n".join(lines)
 
     @staticmethod
     def _is_shared(predicate: Predicate) -> bool:

@@ -36,7 +36,8 @@ def by_leaning(rows: Rows, answers: Bools) -> Floats:
     if not isinstance(rows, SparseRows) or not len(rows.values) or answers.all() or ~answers.any():
         return weights
     pieces = slice(0, rows.pieces)
-    true, false = rows.sums(answers * 1.0)[pieces], rows.sums(~answers * 1.0)[pieces]
+    true = rows.sums(answers.astype(np.float64))[pieces]
+    false = rows.sums((~answers).astype(np.float64))[pieces]
     smooth = SMOOTH * float(np.abs(rows.values).mean())
     trues, falses = np.count_nonzero(answers), np.count_nonzero(~answers)
     ratio = np.log((true + smooth) / trues) - np.log((false + smooth) / falses)

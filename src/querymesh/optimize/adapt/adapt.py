@@ -38,6 +38,11 @@ from querymesh.optimize.train.describe import (
 )
 from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import holdout
+from querymesh.optimize.train.predicted_mesh import (
+    PredictedMesh,
+    is_worth_foretelling,
+    predicted_mesh,
+)
 from querymesh.optimize.train.train import find, found_by, make_problem
 from querymesh.optimize.train.training import Training
 from querymesh.options import check_integer
@@ -163,17 +168,26 @@ def better_mesh(
     (fold,) = holdout(profile.rows, training.holdout or 1 / 3, training.folds, rng)
     seen, unseen = profile.take(fold.seen), profile.take(fold.unseen)
     route_search = route_search_for(profile, training)
-    candidates = list(_challengers(mesh, seen, one_route, route_search))
+    candidates = [
+        (each, costs_us(seen, *each, overheads))
+        for each in _challengers(mesh, seen, one_route, route_search)
+    ]
     left_out: tuple[LeftOut, ...] = mesh.left_out
     search = ""
     if not one_route:
+        predicted = _predicted(mesh, seen, overheads, training, route_search)
+        if predicted is not None:
+            foretold = predicted.tree, predicted.routes
+            candidates.append((foretold, predicted.row_us(seen, overheads)))
+    if not one_route and training.outcome_learner is None:
         problem = make_problem(seen, overheads, training, deadline)
         left_out = tuple(problem.training.left_out)
         solution = find(problem, training, rng, from_tree(mesh.tree))
-        candidates.append((solution.tree, solution.routes))
+        searched = solution.tree, solution.routes
+        candidates.append((searched, costs_us(seen, *searched, overheads)))
         method = f"{name_of(training.search)} warm-started from the running mesh"
         search = found_by(method, problem, solution)
-    tree, routes = _cheapest(candidates, seen, overheads)
+    (tree, routes), _ = min(candidates, key=lambda each: float(each[1].sum()))
     saving = _compare(
         costs_us(unseen, mesh.tree, mesh.routes, overheads),
         costs_us(unseen, tree, routes, overheads),
@@ -190,6 +204,17 @@ def better_mesh(
     )
     described = described.found(search)
     return FoundMesh(leave_open(described, profile, training.tolerance), saving)
+
+
+def _predicted(
+    mesh: Mesh, seen: Profile, overheads: Overheads, training: Training, route_search: RouteSearch
+) -> PredictedMesh | None:
+    """A mesh by what is foretold, where that was asked for or might pay."""
+    single, learner = best_single(seen, route_search), training.outcome_learner
+    wished = training.predict and training.learner is None
+    if learner is None and not (wished and is_worth_foretelling(mesh.query, seen, single)):
+        return None
+    return predicted_mesh(seen, overheads, single, training.seed, learner)
 
 
 def _cheapest(candidates: Iterable[Candidate], profile: Profile, overheads: Overheads) -> Candidate:

@@ -33,7 +33,9 @@ from querymesh.optimize.placement.costs import (
     plain_us,
 )
 from querymesh.optimize.placement.engines import ENGINES, StagedRoutes, single_order, with_mesh
+from querymesh.optimize.placement.predicted_stages import or_predicted
 from querymesh.optimize.placement.worth import MARGIN, Job, Saving, saving_of
+from querymesh.optimize.train.predicted_mesh import FORETELLING_S
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile
@@ -129,7 +131,13 @@ def decide(
         single_us = {n: float(routes.row_us(profile, costs).mean()) for n, routes in found.items()}
         best = min(single_us, key=single_us.__getitem__)
         if filter_.could_gain_by_kinds(single_us[best]):
-            found[best], in_doubt = with_mesh(found[best], query, profile, costs, training)
+            single = found[best]
+            found[best], in_doubt = with_mesh(single, query, profile, costs, training)
+            if filter_.could_gain_by_kinds(single_us[best], FORETELLING_S):
+                found[best], further = or_predicted(
+                    found[best], single, query, profile, costs, training
+                )
+                in_doubt = in_doubt or further
     return filter_.verdict(found, ruled_out, in_doubt)
 
 
@@ -160,12 +168,12 @@ class _Filter:
     def needed_us(self) -> float:
         return MARGIN * (self.plain_us + self.job.other_us)
 
-    def could_gain_by_kinds(self, single_us: float) -> bool:
+    def could_gain_by_kinds(self, single_us: float, takes_s: float = MESH_SECONDS) -> bool:
         """Whether a clairvoyant would save the margin, and more time than training takes."""
         gain_us = single_us - self.bound_us
         if gain_us <= MARGIN * (single_us + self.job.other_us):
             return False
-        return self.job.rows is None or self.job.seconds(gain_us) > MESH_SECONDS
+        return self.job.rows is None or self.job.seconds(gain_us) > takes_s
 
     def as_written(self, why: str) -> Decision:
         """Plain Spark, with nothing to compare it with."""

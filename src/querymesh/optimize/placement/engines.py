@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from querymesh.arrays import Floats
-from querymesh.classify.tree import Leaf, Tree, paths_us, relabelled
+from querymesh.classify.tree import Leaf, Split, Tree, paths_us, relabelled
 from querymesh.cost.route_time import Overheads
 from querymesh.mesh.mesh import LeafStats, Mesh
 from querymesh.mesh.stages import Parts, Stage, Stages
@@ -80,7 +80,9 @@ class StagedRoutes:
     """A tree with the route of each leaf in parts, and the single order that it is compared with.
 
     `placement` is that of the single order. `overheads` are those of one test and one leaf, with
-    their stages counted in. `trained` is the mesh that the tree is of, if one was trained.
+    their stages counted in. `trained` is the mesh that the tree is of, if one was trained. Where
+    outcomes are foretold, `tree` is what was told of each sampled row unseen, and `asked` the one
+    that will be asked about others.
     """
 
     placement: Placement
@@ -89,6 +91,7 @@ class StagedRoutes:
     leaf_parts: LeafParts
     overheads: Overheads
     trained: Mesh | None = None
+    asked: Tree | None = None
 
     @property
     def in_python(self) -> frozenset[int]:
@@ -120,7 +123,8 @@ class StagedRoutes:
         """The mesh with its stages; its figures count crossings in."""
         leaf_routes = [parts.route for parts in self.leaf_parts]
         routes = tuple(dict.fromkeys(leaf_routes))
-        tree = relabelled(self.tree, [routes.index(route) for route in leaf_routes])
+        labels = [routes.index(route) for route in leaf_routes]
+        tree = relabelled(self.tree, labels)
         drop_us, pass_us = costs.by_outcome(self.placement)
         placed = replace(profile, drop_us=drop_us, pass_us=pass_us)
         single_us, row_us = self.single_us(profile, costs), self.row_us(profile, costs)
@@ -134,7 +138,7 @@ class StagedRoutes:
             self.single.route,
             () if trained is None else trained.left_out,
             self.overheads,
-            None if trained is None or not isinstance(tree, Leaf) else trained.why,
+            None if trained is None or isinstance(tree, Split) else trained.why,
         )
         stats = tuple(
             LeafStats(len(rows) / profile.rows, _mean(route_us[rows]), _mean(single_us[rows]))
@@ -142,6 +146,7 @@ class StagedRoutes:
         )
         return replace(
             mesh,
+            tree=tree if self.asked is None else relabelled(self.asked, labels),
             leaves=stats,
             expected_us=float(row_us.mean()),
             single_us=float(single_us.mean()),
@@ -170,11 +175,11 @@ def single_order(
 def with_mesh(
     single: StagedRoutes, query: Query, profile: Profile, costs: Costs, training: Training
 ) -> tuple[StagedRoutes, bool]:
-    """The best mesh that was found, with stages of their own for its leaves where that pays, or the
-    single order; and whether a better mesh is in doubt."""
+    """The best mesh of a tree that was found, with stages of their own for its leaves where that
+    pays, or the single order; and whether a better mesh is in doubt."""
     learned_from = with_crossing(profile, costs, single.placement)
     certain = replace(training, tolerance=0.0)  # what is left open could cross from stage to stage
-    found = train_judged(query, learned_from, single.overheads, certain)
+    found = train_judged(query, learned_from, single.overheads, certain, predict=False)
     mesh = found.mesh
     if isinstance(mesh.tree, Leaf):
         return replace(single, trained=mesh), found.in_doubt

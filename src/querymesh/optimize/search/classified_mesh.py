@@ -8,7 +8,7 @@ costs least, and for its weight what any other would cost it more (0 where all c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from time import thread_time
 
 import numpy as np
@@ -65,7 +65,7 @@ class ClassifiedMeshes:
         classifier = self._learner.fit(self._sample, labels, weights)
         told = classes_of(classifier, self._columns.__getitem__, len(us), len(routes))
         if self._told_us is None:  # once a search, so that meshes differ by their routes alone
-            self._told_us = self._timed_us(classifier, len(routes))
+            self._told_us = telling_us(classifier, self._columns, len(us), len(routes))
         more_us = (len(routes) - 1) * self._overheads.route_us(self._profile.operators)
         row_us = us[np.arange(len(us)), told] + self._told_us
         saved = us[:, single] - row_us
@@ -75,12 +75,20 @@ class ClassifiedMeshes:
         ends = tuple(Leaf(number) for number in range(len(routes)))
         return Classes(classifier, ends, self._told_us), float(row_us.mean()) + more_us
 
-    def _timed_us(self, classifier: Classifier, classes: int) -> float:
-        """The processor time that telling the class of one row of a window takes."""
-        rows = np.resize(np.arange(self._profile.rows), TIMED_ROWS)
-        window = {name: self._columns[name].take(pa.array(rows)) for name in classifier.columns}
 
-        def tell() -> None:
-            classes_of(classifier, window.__getitem__, TIMED_ROWS, classes)
+def telling_us(
+    classifier: Classifier,
+    columns: Mapping[str, pa.Array],
+    rows: int,
+    classes: int,
+    timed_rows: int = TIMED_ROWS,
+) -> float:
+    """The processor time that telling the class of one row of a window takes; `columns` hold so
+    many rows, which are taken again and again."""
+    taken = pa.array(np.resize(np.arange(rows), timed_rows))
+    window = {name: columns[name].take(taken) for name in classifier.columns}
 
-        return 1e6 * least_seconds(tell, TIMES, thread_time) / TIMED_ROWS
+    def tell() -> None:
+        classes_of(classifier, window.__getitem__, timed_rows, classes)
+
+    return 1e6 * least_seconds(tell, TIMES, thread_time) / timed_rows

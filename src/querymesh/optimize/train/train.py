@@ -15,14 +15,14 @@ accepted mesh to fold (`fold`): it is accepted before that, so they judge nothin
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from querymesh.arrays import Floats, Ints
 from querymesh.classify.attributes import LeftOut
 from querymesh.classify.condense import condense
-from querymesh.classify.tree import Leaf, leaves
+from querymesh.classify.tree import Leaf, attributes_of, leaves
 from querymesh.cost.route_time import Overheads
 from querymesh.deadline import NEVER, Deadline
 from querymesh.errors import TrainingError
@@ -41,6 +41,14 @@ from querymesh.optimize.train.describe import (
 )
 from querymesh.optimize.train.fold import folded
 from querymesh.optimize.train.folds import JUDGES
+from querymesh.optimize.train.predicted_mesh import (
+    FORETELLING_S,
+    beyond_chance,
+    is_worth_foretelling,
+    judged_by,
+    predicted_mesh,
+    saves_for_sure,
+)
 from querymesh.optimize.train.training import Training
 from querymesh.query.model import Query
 from querymesh.stats.profile import Profile, Route
@@ -63,10 +71,12 @@ def train_mesh(
 @dataclass(frozen=True)
 class Trained:
     """A mesh, and whether a better one is in doubt: it saves on unseen tuples, but no more than
-    chance could. A larger sample would tell."""
+    chance could. A larger sample would tell. `unseen` are the rows that no search has seen, by
+    which two meshes can be compared; all of them where there was nothing to search."""
 
     mesh: Mesh
     in_doubt: bool
+    unseen: Ints = field(default_factory=lambda: NO_ROWS)
 
 
 def train_judged(
@@ -76,10 +86,14 @@ def train_judged(
     training: Training | None = None,
     *,
     one_route: bool = False,
+    predict: bool = True,
 ) -> Trained:
-    """As `train_mesh`, with the judge's doubt."""
+    """As `train_mesh`, with the judge's doubt. Without `predict` no outcomes are foretold beside a
+    tree, whatever `training` says."""
     training = training or Training()
     trained = _best_mesh(query, profile, overheads, training, one_route)
+    if predict and not nothing_to_search(profile, one_route):
+        trained = _or_predicted(trained, query, profile, overheads, training)
     mesh = replace(
         trained.mesh,
         window=training.window,
@@ -99,7 +113,8 @@ def _best_mesh(
         )
     single = best_single(profile, route_search_for(profile, training))
     why = nothing_to_search(profile, one_route)
-    if why:
+    if why or training.outcome_learner is not None:
+        why = why or "no outcome is foretold well enough for another order to save beyond chance"
         return Trained(single_mesh(query, profile, single, (), why), False)
     found, judged = _search_and_judge(profile, overheads, training, single)
     mesh = _verdict(query, profile, single, found, judged, overheads)
@@ -111,7 +126,38 @@ def _best_mesh(
     if 1 < len(mesh.leaves) < searched:
         text += f"; of its {searched} leaves unseen tuples left {len(mesh.leaves)}"
     in_doubt = not isinstance(found.solution.tree, Leaf) and 0 < judged.mean_us <= judged.error_us
-    return Trained(mesh.found(text, accuracy), in_doubt)
+    return Trained(mesh.found(text, accuracy), in_doubt, found.unseen)
+
+
+def _or_predicted(
+    trained: Trained, query: Query, profile: Profile, overheads: Overheads, training: Training
+) -> Trained:
+    """What was trained, or the mesh by what is foretold of rows, where that is cheaper beyond
+    chance: than one order for all, and than what was trained on rows that its search had not seen.
+    """
+    mesh, learner = trained.mesh, training.outcome_learner
+    in_time = training.seconds is None or training.seconds >= FORETELLING_S
+    wished = training.predict and training.learner is None and in_time
+    if learner is None and not (wished and is_worth_foretelling(query, profile, mesh.single)):
+        return trained
+    found = predicted_mesh(profile, overheads, mesh.single, training.seed, learner)
+    if found is None:
+        return trained
+    us = found.row_us(profile, overheads)
+    saved_us = profile.realized_us(mesh.single) - us
+    if not saves_for_sure(saved_us):
+        return replace(trained, in_doubt=trained.in_doubt or float(saved_us.mean()) > 0)
+    if not mesh.is_single:
+        judges = trained.unseen if len(trained.unseen) else np.arange(profile.rows)
+        trained_us = costs_us(profile, mesh.tree, mesh.routes, overheads)
+        if not beyond_chance((trained_us - us)[judges]):
+            return trained
+    left_out = tuple(each for each in mesh.left_out if each.name not in attributes_of(found.tree))
+    described = describe(
+        query, profile, found.told, found.routes, mesh.single, left_out, overheads, found.by
+    )
+    described = replace(described, tree=found.tree).found(judged_by(profile), mesh.accuracy)
+    return replace(trained, mesh=described, in_doubt=False)
 
 
 def nothing_to_search(profile: Profile, one_route: bool) -> str:
@@ -184,7 +230,7 @@ def make_problem(
     """The search problem of a profile, with the condensing and the route search asked for."""
     condensed = condense(profile, training.training_tuples, deadline=deadline)
     route_search = route_search_for(profile, training)
-    return Problem(condensed, overheads, route_search, deadline, training.learner)
+    return Problem(condensed, overheads, route_search, deadline, training.label_learner)
 
 
 def find(

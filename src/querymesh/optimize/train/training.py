@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from querymesh.classify.classifier import Learner, check_learner
+from querymesh.classify.classifier import ClassifierKind, Learner, check_learner
 from querymesh.classify.classifiers import CLASSIFIERS
+from querymesh.classify.outcomes.foretold import OutcomeLearner, learns_labels, learns_outcomes
 from querymesh.cost.route_time import WINDOW
 from querymesh.errors import OptionError
 from querymesh.optimize.routes.route_searches import ROUTE_SEARCHES
@@ -58,7 +59,11 @@ class Training:
     classifier
         What tells kinds of tuples apart: "tree", a name from `CLASSIFIERS`, or an object of your
         own that learns and reads one (`querymesh.classify.classifier.Learner`). One that is no tree
-        is asked in Python, on the fabric. Defaults to "tree".
+        is asked in Python, on the fabric. "predicted", or a `Predicted` with features of your own,
+        foretells what each operator does with a row and orders them by that. Defaults to "tree".
+    predict
+        Whether outcomes are foretold beside a tree where operators are so dear that it could pay;
+        the one that is cheaper on rows kept back is taken. Defaults to True.
     stop
         The bounds of the search. Defaults to 3 iterations and 600 partitions.
     judge
@@ -101,7 +106,8 @@ class Training:
     start: str | Start = "route-driven"
     search: str | Search = "iterative-improvement"
     route_search: str | RouteSearch = "auto"
-    classifier: str | Learner = "tree"
+    classifier: str | ClassifierKind = "tree"
+    predict: bool = True
     stop: Stop = DEFAULT_STOP
     seconds: float | None = 5.0
     judge: str | Judge | None = None
@@ -117,6 +123,8 @@ class Training:
     insist: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.predict, bool):
+            raise OptionError(f"predict is True or False, not {self.predict!r}")
         for name, least in LEAST.items():
             check_integer(name, getattr(self, name), least)
         check_number("holdout", self.holdout)
@@ -146,14 +154,26 @@ class Training:
             check_learner(self.classifier)
 
     @property
-    def learner(self) -> Learner | None:
+    def learner(self) -> ClassifierKind | None:
         """What makes classifiers; None where they are trees."""
         if isinstance(self.classifier, str):
             return None if self.classifier == TREE else CLASSIFIERS[self.classifier]
         return self.classifier
 
     @property
-    def learners(self) -> tuple[Learner, ...]:
+    def label_learner(self) -> Learner | None:
+        """The same where it learns from labels, in a search for a partition."""
+        learner = self.learner
+        return learner if learns_labels(learner) else None
+
+    @property
+    def outcome_learner(self) -> OutcomeLearner | None:
+        """The same where it is shown the outcomes of operators."""
+        learner = self.learner
+        return learner if learns_outcomes(learner) else None
+
+    @property
+    def learners(self) -> tuple[ClassifierKind, ...]:
         """The same as what reads saved classifiers."""
         return () if self.learner is None else (self.learner,)
 

@@ -98,13 +98,13 @@ class AnswersByRow:
         self._failed: dict[int, FailedCall] = {}
         self._unasked: dict[int, Unanswered] = {}
 
-    def put(self, rows: Sequence[int], values: pa.Array) -> None:
+    def put(self, rows: Sequence[int] | Ints, values: pa.Array) -> None:
         """The values of some rows."""
         self._parts.append(values)
         self._place[rows] = np.arange(self._rows, self._rows + len(rows))
         self._rows += len(rows)
 
-    def put_all(self, rows: Sequence[int], answers: Answers) -> None:
+    def put_all(self, rows: Sequence[int] | Ints, answers: Answers) -> None:
         """The answers of some rows, with those that failed."""
         self.put(rows, answers.values)
         self._failed |= _moved(answers.failed, rows)

@@ -27,6 +27,7 @@ from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
 from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
+from querymesh.query.costly.proxy.in_use import ProxyInUse
 from querymesh.query.costly.tally import Tally
 
 Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
@@ -62,6 +63,8 @@ class Asking:
     permits: Permits
     always: bool = False
     never: bool = False
+    proxy: ProxyInUse | None = None
+    """What decides clear rows without a call, if the user asked for that."""
     shared: SharedAnswers | None = None
     """What all workers of the job have asked; where it is None, each asks for itself."""
     lot: int = LOT
@@ -96,6 +99,15 @@ class Asking:
 
     def answers(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
         """The answers of n rows, asking no more than is needed."""
+        if self.proxy is None:
+            return self._exactly(ask, args, n)
+        before = self.proxy.audit
+        found = self.proxy.answers(lambda args, n: self._exactly(ask, args, n), args, n)
+        self.tally.proxied = self.tally.proxied.plus(self.proxy.audit.minus(before))
+        return found
+
+    def _exactly(self, ask: Ask, args: Sequence[pa.Array], n: int) -> Answers:
+        """The answers of the function itself."""
         if self.never:
             self.tally.rows, self.tally.distinct = self.tally.rows + n, self.tally.distinct + n
             return self._asked(ask, args, n)

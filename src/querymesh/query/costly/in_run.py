@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from querymesh.query.costly.allowance import Allowance
@@ -22,6 +22,7 @@ from querymesh.query.costly.job_answers import OneFunction
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.proxy.in_use import ProxyInUse
 from querymesh.query.costly.remote_answers import RemoteAnswers
 from querymesh.query.costly.store.fingerprint import fingerprint
 from querymesh.query.costly.store.kept_answers import Answer
@@ -56,6 +57,7 @@ def asking_of(predicate: Predicate) -> Asking:
             always=predicate.is_costly,
             lot=max(LOT, 4 * predicate.calling.concurrency * (predicate.calling.batch or 1)),
             never=not predicate.may_be_remembered,
+            proxy=None if predicate.proxy is None else ProxyInUse(predicate.proxy),
         )
 
     return _askings.get_or_make(predicate.identity, make)
@@ -88,7 +90,8 @@ class FunctionsStart:
 
     `known` is what was asked before there were tasks. At `allowance` they ask for leave to call, at
     `answers` for what other tasks were told about the functions that are `shared`. `then` is what
-    becomes of rows that the budget cannot pay for.
+    becomes of rows that the budget cannot pay for. `proxies` are those that were learned, as JSON,
+    or why not; where there are none, a stream's workers `learn_proxies` from their first rows.
     """
 
     known: KnownAnswers = field(default_factory=dict)
@@ -96,6 +99,8 @@ class FunctionsStart:
     answers: RemoteAnswers | None = None
     shared: frozenset[str] = frozenset()
     then: str = "stop"
+    proxies: Mapping[str, Mapping[str, Any] | str] = field(default_factory=dict)
+    learn_proxies: bool = False
 
 
 def begin_functions(functions: Functions, start: FunctionsStart) -> TaskTallies:
@@ -112,6 +117,8 @@ def begin_functions(functions: Functions, start: FunctionsStart) -> TaskTallies:
             asking.then = start.then
         if start.answers is not None and each.identity in start.shared:
             asking.shared = OneFunction(start.answers, each.identity, asking.memory.memo.ttl)
+        if asking.proxy is not None:
+            asking.proxy.begin(start.proxies.get(each.identity), learns=start.learn_proxies)
     return TaskTallies(functions)
 
 
@@ -121,6 +128,16 @@ class TaskTallies:
     def __init__(self, functions: Functions) -> None:
         self._askings = {n: asking_of(each) for n, each in functions.items() if each.identity}
         self._before = {name: asking.snapshot() for name, asking in self._askings.items()}
+
+    @property
+    def problems(self) -> list[str]:
+        """Proxies that no longer hold what they promise."""
+        proxies = {name: asking.proxy for name, asking in self._askings.items() if asking.proxy}
+        return [
+            f"{name}: {proxy.fitted.describe()}"
+            for name, proxy in proxies.items()
+            if proxy.fitted is not None and proxy.fitted.fallen_back is not None
+        ]
 
     def taken(self) -> dict[str, Tally]:
         """By function, what came since this was made or last asked."""

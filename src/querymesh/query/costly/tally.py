@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+
+from querymesh.query.costly.proxy.audit import Audit
 
 
 @dataclass
@@ -16,6 +18,7 @@ class Tally:
     - `unasked`: rows that the budget could not pay for
     - `money`: what calls cost, in `price.PARTS`
     - `seconds`: how long that took, several calls at once counted once
+    - `proxied`: what a proxy decided of the rows, and what its audits found
     """
 
     rows: int = 0
@@ -25,18 +28,22 @@ class Tally:
     unasked: int = 0
     money: int = 0
     seconds: float = 0.0
+    proxied: Audit = field(default_factory=Audit)
 
     def add(self, other: Tally) -> None:
         """Add the counts of another task to these."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.proxied = self.proxied.plus(other.proxied)
 
     def since(self, before: Tally) -> Tally:
         """What came after these counts were `before`.
 
-        >>> Tally(rows=5, asked=3).since(Tally(rows=2, asked=1))
-        Tally(rows=3, distinct=0, asked=2, calls=0, unasked=0, money=0, seconds=0.0)
+        >>> Tally(rows=5, asked=3).since(Tally(rows=2, asked=1)).asked
+        2
         """
-        return Tally(
-            **{f.name: getattr(self, f.name) - getattr(before, f.name) for f in fields(self)}
-        )
+        counts = {name: getattr(self, name) - getattr(before, name) for name in _COUNTS}
+        return Tally(**counts, proxied=self.proxied.minus(before.proxied))
+
+
+_COUNTS = tuple(each.name for each in fields(Tally) if each.name != "proxied")

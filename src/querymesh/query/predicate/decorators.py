@@ -12,6 +12,7 @@ from querymesh.errors import QueryError
 from querymesh.query.costly.calling import TRANSIENT, Calling
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.price import Price, price_of
+from querymesh.query.costly.proxy.options import Proxy
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.predicate.wrong_use import Given
 
@@ -35,6 +36,7 @@ class _Options(TypedDict, total=False):
     retry_on: type[Exception] | tuple[type[Exception], ...]
     timeout_s: float | None
     price: Price | float | None
+    proxy: Proxy | None
 
 
 @overload
@@ -62,6 +64,7 @@ def predicate(
     retry_on: type[Exception] | tuple[type[Exception], ...] = TRANSIENT,
     timeout_s: float | None = None,
     price: Price | float | None = None,
+    proxy: Proxy | None = None,
 ) -> Predicate | Decorator:
     """Make a condition of a Python function; as a decorator or as a plain call.
 
@@ -85,6 +88,8 @@ def predicate(
     - `rate_limit`: how many calls a second begin, in all tasks of the job together
     - `timeout_s`: a call that takes longer has failed
     - `price`: what a row costs, or a `querymesh.Price` of calls, rows and tokens
+    - `proxy`: a `querymesh.Proxy`, a cheap model that decides the clear rows; results are
+      approximate then
 
     >>> import pyarrow.compute as pc
     >>> @predicate(columns=["port"])
@@ -104,6 +109,7 @@ def predicate(
             fn=fn,
             name=named,
             price=price_of(named, price),
+            proxy=proxy,
             columns=_names("columns", columns),
             cost_us=cost_us,
             after=_names("after", after),

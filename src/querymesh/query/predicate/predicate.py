@@ -29,6 +29,7 @@ from querymesh.query.costly.memo import Memo, memo_of
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece, call_in_pieces
 from querymesh.query.costly.price import Price
+from querymesh.query.costly.proxy.options import Proxy, proxy_of
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array
 from querymesh.query.predicate.user_frames import user_traceback
@@ -46,7 +47,7 @@ class Predicate(Shown):
     the measured time of a row; `after` names operators that must come earlier on every route;
     `vectorised` says what the function is given. `calling` is how it is called, `memo` what is
     remembered of it (None is what pays), `deterministic` whether equal inputs have equal answers,
-    `price` what calls cost.
+    `price` what calls cost, `proxy` what decides clear rows without one, approximately.
     `identity` tells it apart in a run (`in_run.py`).
     """
 
@@ -61,6 +62,7 @@ class Predicate(Shown):
     memo: Memo | bool | None = None
     deterministic: bool = True
     price: Price | None = None
+    proxy: Proxy | None = None
     identity: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +87,11 @@ class Predicate(Shown):
                 f'predicate {self.name}: vectorised="pandas" needs pandas: pip install pandas'
             )
         memo_of(self.name, self.memo)
+        proxy_of(self.name, self.proxy)
+        if self.proxy is not None and self.returns != _BOOLEAN:
+            raise OptionError(
+                f"predicate {self.name}: a proxy decides booleans, not {self.returns}"
+            )
         if self.memo and not self.deterministic:
             raise OptionError(
                 f"predicate {self.name}: what is not deterministic cannot be remembered: leave out "
@@ -105,7 +112,7 @@ class Predicate(Shown):
     @property
     def is_costly(self) -> bool:
         """Whether its options say that a call of it costs more than any other work on a row."""
-        options = (not self.calling.is_usual, self.memo, self.price is not None)
+        options = (not self.calling.is_usual, self.memo, self.price, self.proxy)
         return any(options) or is_async(self.fn)
 
     @property

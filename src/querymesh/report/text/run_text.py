@@ -63,6 +63,8 @@ def did_text(run: Run) -> str:
         routes = counted(len(view.mesh.routes), "route")
         return f"Spark's generated code runs it, on {routes}; nothing is counted there"
     text = metrics_text(view.counts, view.mesh, view.version, run.router)
+    if run.functions is not None and (proxies := run.functions.proxy_text(view.counts.asked)):
+        text = f"{text}\n\napproximate\n{indent(proxies, '  ')}"
     stages = view.mesh.stages
     if stages is not None and len(stages.in_python(view.mesh)) < len(view.mesh.operators):
         text = f"in Python so far, where rows come that Catalyst has left\n{text}"

@@ -124,6 +124,7 @@ class FilterTask:
         self, report: ViewReport, place: TaskPlace, asked: TaskTallies, seconds: float = 0.0
     ) -> None:
         report.metrics.asked.update(asked.taken())
+        report.problems += asked.problems
         self.reports.send(TaskReport({self.bound.source.alias: report}, place, seconds))
 
     def _profiler(

@@ -91,6 +91,7 @@ class JoinTask:
             self.sources[alias].end(routers[alias], place, views[alias])
         # Functions are of the query and not of a view: their counts go with the first.
         next(iter(views.values())).metrics.asked.update(asked.taken())
+        report.problems += asked.problems
         self.reports.send(report)
 
     def _layouts(self, routers: Mapping[str, Router]) -> Mapping[str, Pattern]:

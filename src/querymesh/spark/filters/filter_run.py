@@ -14,6 +14,7 @@ from querymesh.errors import OptionError, SchemaError, UnsupportedError
 from querymesh.mesh.fit import check_fits
 from querymesh.mesh.join_mesh import JoinMesh
 from querymesh.mesh.mesh import Mesh
+from querymesh.optimize.train.training import Training
 from querymesh.policies.policy import Beginning, Job, Policy
 from querymesh.query.model import BoundQuery
 from querymesh.runtime.job_functions import JobFunctions
@@ -23,7 +24,8 @@ from querymesh.runtime.view import View
 from querymesh.spark.context import SentTables, driver_host, on_one_machine, parallelism, task_place
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.gates import ColumnGates
-from querymesh.spark.filters.learning.prepared import PreparedTrainer
+from querymesh.spark.filters.learning.prepared import PreparedTrainer, learning_of
+from querymesh.spark.filters.learning.proxies import learn_proxies
 from querymesh.spark.filters.native import (
     CatalystColumns,
     run_native,
@@ -107,6 +109,8 @@ def run_filter(
         engine = "native"
     elif mesh.stages is not None:
         engine = "fabric" if mesh.stages.in_python(mesh) else "native"
+    if engine == "fabric" and not streaming and any(f.proxy for f in functions.functions.values()):
+        learn_proxies(learning_of(filtering, Training(), one_route=True), mesh)
     views = {alias: View(alias, bound, mesh)}
     run = Run(bound.query, options.policy.name, engine, views)
     run.functions = functions
@@ -137,7 +141,7 @@ def _on_fabric(
     tables = SentTables(session, filtering.tables)
     task = FilterTask(
         view.bound, following.sources[view.alias], reports, tables, job.on_error,
-        functions=functions.begin(driver_host(session)),
+        functions=functions.begin(driver_host(session), streaming=job.streaming),
     )  # fmt: skip
     if not must_travel_whole(view.bound):
         extra = tellable(view.bound) if following.whole_rows else ()

@@ -149,9 +149,10 @@ def _task(
     reports = reports_to(session, job.name, run, keep=job.streaming)
     tables = SentTables(session, static_inputs(job.join, data))
     sample = following.planner_sample if job.streaming else None
+    functions = run.functions.begin(driver_host(session), streaming=job.streaming)
     return JoinTask(
         job.name, job.join, following.sources, slots, run.cube, reports, tables,
-        job.on_error, storing, indices, sample, run.functions.begin(driver_host(session)),
+        job.on_error, storing, indices, sample, functions,
     )  # fmt: skip
 
 

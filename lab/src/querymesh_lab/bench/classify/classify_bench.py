@@ -10,7 +10,7 @@ from rich.text import Text
 
 from querymesh.errors import OptionError
 from querymesh.report.text.figures import table
-from querymesh_lab.bench.classify import folding, following, kinds_by_sums
+from querymesh_lab.bench.classify import folding, following, foretelling, kinds_by_sums
 from querymesh_lab.bench.measure import Log
 
 Rows = list[dict[str, Any]]
@@ -19,6 +19,7 @@ CASES: dict[str, Callable[[bool], Iterator[dict[str, Any]]]] = {
     folding.CASE: folding.run,
     kinds_by_sums.CASE: kinds_by_sums.run,
     following.CASE: following.run,
+    foretelling.CASE: foretelling.run,
 }
 
 

@@ -27,6 +27,10 @@ def reviews(folder: Path, rows: int | None = None) -> pa.Table:
             "fresh": [each["reviewState"] == "fresh" for each in told],
             "rating": [films[each["id"]]["rating"] for each in told],
             **of_film,
+            "contents": [films[each["id"]]["ratingContents"] for each in told],
+            "critic": [each["criticName"] for each in told],
+            "paper": [each["publicatioName"] for each in told],
+            "score": [each["originalScore"] for each in told],
         }
     )
 

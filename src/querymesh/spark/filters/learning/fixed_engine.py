@@ -61,7 +61,7 @@ class FixedEngineLearning(Learning):
             return self._until_accurate()
         if not self._wished_for and not self.can_pay:
             return self.as_written(TOO_SMALL)
-        taken = self._take(SPARE * training.sample_rows)
+        taken = self.take(SPARE * training.sample_rows)
         if isinstance(taken, NoSample):
             return self.as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:

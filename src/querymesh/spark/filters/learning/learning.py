@@ -182,7 +182,7 @@ class Learning:
         """The plan's own statistics first; then a look, or a sample, where that can pay."""
         if not self.insist and not self.can_pay:
             return self.as_written(TOO_SMALL)
-        taken = self._take(SPARE * self.training.sample_rows)
+        taken = self.take(SPARE * self.training.sample_rows)
         if isinstance(taken, NoSample):
             return self.as_written(f"{taken.reason}: it runs as written")
         if taken.num_rows == 0:
@@ -334,7 +334,7 @@ class Learning:
         rows = UNKNOWN_ROWS if self.rows is None else self.rows * self.kept
         return min(worth_learning(plain_us, rows, self.tasks), MOST_BUDGET_S)
 
-    def _take(self, rows: int) -> pa.Table | NoSample:
+    def take(self, rows: int) -> pa.Table | NoSample:
         """A sample with the columns that tell kinds apart, and what Catalyst computes."""
         job = self.job
         schema = job.bound.schemas[job.bound.source.alias]

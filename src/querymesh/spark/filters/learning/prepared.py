@@ -50,10 +50,15 @@ prices alone, which costs nothing, and from a sample."""
 _decided: WorkerCache[tuple[object, ...], tuple[Preparation, float]] = WorkerCache(KEPT)
 
 
+def learning_of(job: FilterJob, training: Training, *, one_route: bool) -> Learning:
+    """What learns how the filter should run."""
+    kind = Learning if job.engine == "auto" else FixedEngineLearning
+    return kind(job, training, one_route)
+
+
 def prepared(job: FilterJob, training: Training, *, one_route: bool) -> Preparation:
     """How the filter should run, by what an earlier call decided or by a sample."""
-    kind = Learning if job.engine == "auto" else FixedEngineLearning
-    learning = kind(job, training, one_route)
+    learning = learning_of(job, training, one_route=one_route)
     if job.engine == "auto" and learning.is_small:
         return learning.as_written(TOO_SMALL)
     key = _identity(job, training, one_route)

@@ -22,8 +22,10 @@ GROUP = "memory"
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 AT_A_TIME = 1_000
 TEXT_BYTES = 10_000
-FEW, MANY = 4_000, 16_000
+FEW, MANY = 16_000, 48_000
 QUICK = (400, 800)
+"""Even the few are many batches for each worker: its first ones fill what it keeps anyway."""
+
 MOST_SHARE = 0.1
 """Of the bytes that a worker reads more, so many may be in its memory."""
 

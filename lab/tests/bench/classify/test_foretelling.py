@@ -1,0 +1,62 @@
+"""What foretelling outcomes saves, on planted words and on real reviews."""
+
+import numpy as np
+import pytest
+
+from querymesh_lab.bench.classify import foretelling
+from querymesh_lab.bench.classify.foretelling import REVIEWS, prices
+from querymesh_lab.bench.classify.planted_words import planted
+from querymesh_lab.bench.data.real_folder import folder_with, skipped
+from querymesh_lab.bench.data.reviews import FILES, reviews
+
+
+@pytest.fixture(scope="module")
+def half():
+    folder = folder_with(FILES)
+    if folder is None:
+        pytest.skip(skipped("reviews", "they are").strip())
+    pytest.importorskip("sklearn")
+    from querymesh_lab.bench.classify.review_models import judged
+
+    return judged(folder, 0)
+
+
+def test_words_that_decide_save_a_third_and_words_that_do_not_change_nothing():
+    single, tree, predicted, least, used = prices(planted(1500, 0), 300, 0)
+    assert used
+    assert least < predicted < 1.1 * least
+    assert tree == single > 1.5 * predicted
+    single, _, predicted, _, used = prices(planted(1500, 0, noise=True), 300, 0)
+    assert (predicted, used) == (single, 0)
+
+
+def test_every_review_has_its_film_and_nothing_that_tells_how_it_judges():
+    folder = folder_with(FILES)
+    if folder is None:
+        pytest.skip(skipped("reviews", "they are").strip())
+    table = reviews(folder)
+    assert table.num_rows == 2000
+    assert not any(table[name].null_count for name in ("film", "text", "genre", "contents"))
+    assert 0.7 < np.asarray(table["positive"]).mean() < 0.8
+    assert sum(genre == "" for genre in table["genre"].to_pylist()) < 20
+
+
+def test_three_models_of_reviews_cost_little_more_than_who_knows_what_they_say(half):
+    wanted, columns = REVIEWS["reviews, prices 4 3 2"]
+    single, _, predicted, least, used = prices(half.profile(wanted, columns), 500, 0)
+    assert used
+    assert predicted < 1.15 * least
+    assert predicted < 0.96 * single
+
+
+def test_a_film_tells_more_than_the_text_alone(half):
+    wanted, columns = REVIEWS["reviews and films, 5 4 3"]
+    single, _, predicted, least, _ = prices(half.profile(wanted, columns), 300, 0)
+    assert predicted < 1.15 * least < single
+
+
+def test_the_table_has_a_row_for_each_case_and_sample(monkeypatch):
+    monkeypatch.setattr(foretelling, "folder_with", lambda files: None)
+    rows = list(foretelling.run(True))
+    assert [row["claim"] for row in rows] == ["planted words, 300 rows", "noise, 300 rows"]
+    assert rows[0]["details"]["used"] == 1
