@@ -14,7 +14,8 @@ import time
 from concurrent.futures import Future, wait
 from typing import Any
 
-from querymesh.query.costly.calls.lanes import NoRoomError, hung
+from querymesh.query.costly.calls import lanes
+from querymesh.query.costly.calls.lanes import NoRoomError
 from querymesh.query.costly.calls.work import Attempt, Work
 
 CANCEL_S = 1.0
@@ -120,7 +121,7 @@ async def _limited(work: Work, attempt: Attempt) -> Any:
     timeout_s = work.calling.timeout_s
     if timeout_s is None:
         return await work.call(attempt.args, attempt.rows)
-    hung.wait_for_room(0.0)
+    lanes.hung.wait_for_room(0.0)
     task = asyncio.ensure_future(work.call(attempt.args, attempt.rows))
     try:
         await asyncio.wait({task}, timeout=timeout_s)
@@ -134,8 +135,8 @@ async def _limited(work: Work, attempt: Attempt) -> Any:
     task.cancel()
     await asyncio.wait({task}, timeout=CANCEL_S)
     if not task.done():
-        hung.add()
-        task.add_done_callback(lambda _: hung.remove())
+        lanes.hung.add()
+        task.add_done_callback(lambda _: lanes.hung.remove())
     raise TimeoutError(f"no answer within {timeout_s:g} s (timeout_s)")
 
 
@@ -144,7 +145,7 @@ def _event_loop(timeout_s: float | None) -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             if timeout_s is not None:
-                hung.wait_for_room(timeout_s)
+                lanes.hung.wait_for_room(timeout_s)
             _loop = asyncio.new_event_loop()
             threading.Thread(
                 target=_run, args=(_loop,), daemon=True, name="querymesh-calls"
@@ -169,8 +170,8 @@ def _leave_alone(loop: asyncio.AbstractEventLoop) -> None:
         if _loop is not loop:
             return
         _loop = None
-    hung.add()
-    loop.call_soon_threadsafe(hung.remove)
+    lanes.hung.add()
+    loop.call_soon_threadsafe(lanes.hung.remove)
     loop.call_soon_threadsafe(loop.stop)
 
 

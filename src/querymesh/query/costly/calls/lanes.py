@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from querymesh.query.costly.calls.crew import Crew
 
-MOST_HUNG = 64
+MOST_HUNG = 256
 
 
 class NoRoomError(TimeoutError):
@@ -62,7 +62,7 @@ class _Job:
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
-        self.given_up = False
+        self.has_begun = self.given_up = False
 
 
 class Lane:
@@ -78,8 +78,7 @@ class Lane:
         """What the call gives; TimeoutError if it takes too long."""
         if self._jobs is None:
             hung.wait_for_room(self._timeout_s)
-            self._jobs = queue.SimpleQueue()
-            crew.start(partial(self._run, self._jobs))
+            self._jobs = self._started()
         job = _Job(args, n)
         self._jobs.put(job)
         try:
@@ -90,6 +89,8 @@ class Lane:
                     job.given_up = True
                     hung.add()
                     self._jobs = None
+        if job.given_up and not job.has_begun:
+            raise NoRoomError(f"no thread began the call within {self._timeout_s:g} s (timeout_s)")
         if job.given_up:
             raise TimeoutError(f"no answer within {self._timeout_s:g} s (timeout_s)")
         if job.error is not None:
@@ -102,8 +103,21 @@ class Lane:
             self._jobs.put(None)
             self._jobs = None
 
+    def _started(self) -> queue.SimpleQueue[_Job | None]:
+        jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        try:
+            crew.start(partial(self._run, jobs))
+        except RuntimeError as error:
+            raise NoRoomError("the system has no more threads") from error
+        return jobs
+
     def _run(self, jobs: queue.SimpleQueue[_Job | None]) -> None:
         while (job := jobs.get()) is not None:
+            with self._lock:
+                if job.given_up:
+                    hung.remove()
+                    return
+                job.has_begun = True
             try:
                 job.result = self._call(job.args, job.n)
             except BaseException as error:
