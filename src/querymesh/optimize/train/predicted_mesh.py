@@ -71,7 +71,7 @@ class Told:
         return self.said
 
     def to_json(self) -> dict[str, list[int]]:
-        """The classes."""
+        """The class of each row; no file ever holds it."""
         return {"said": self.said.tolist()}
 
 

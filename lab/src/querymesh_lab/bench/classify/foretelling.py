@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,18 +43,26 @@ def run(quick: bool) -> Iterator[dict[str, Any]]:
     seeds = range(QUICK_SEEDS if quick else SEEDS)
     samples = QUICK_SAMPLES if quick else SAMPLES
     for name, noise in (("planted words", False), ("noise", True)):
-        yield from _case(name, lambda seed, noise=noise: _planted(seed, noise), seeds, samples)
+        yield from _case(name, partial(_planted, noise=noise), seeds, samples)
     folder = folder_with(FILES)
     if folder is None or find_spec("sklearn") is None:
         print(skipped("reviews, or no scikit-learn,", "they are"))
         return
-    of_seed: Callable[[int], Judged] = cache(lambda seed: judged(folder, seed))
-    for name, (prices, columns) in REVIEWS.items():
-        yield from _case(name, lambda seed, p=prices, c=columns: of_seed(seed).profile(p, c),
-                         seeds, samples)  # fmt: skip
+    of_seed = cache(partial(judged, folder))
+    for name, (wanted, columns) in REVIEWS.items():
+        yield from _case(name, partial(_reviewed, of_seed, wanted, columns), seeds, samples)
 
 
-def _planted(seed: int, noise: bool) -> Profile:
+def _reviewed(
+    of_seed: Callable[[int], Judged],
+    wanted: Mapping[str, float],
+    columns: tuple[str, ...],
+    seed: int,
+) -> Profile:
+    return of_seed(seed).profile(wanted, columns)
+
+
+def _planted(seed: int, *, noise: bool) -> Profile:
     return planted(MOST_SAMPLED + FRESH, seed, noise=noise)
 
 
@@ -83,10 +91,10 @@ def prices(profile: Profile, rows: int, seed: int) -> tuple[float, float, float,
     sample, fresh = _part(profile, 0, rows), _part(profile, MOST_SAMPLED, profile.rows)
     tree = train_mesh(QUERY, sample, OVERHEADS, Training(seed=seed, predict=False))
     mesh = train_mesh(QUERY, sample, OVERHEADS, Training(seed=seed))
-    of_meshes = (_price(fresh, each.tree, each.routes) for each in (tree, mesh))
+    by_tree, by_mesh = (_price(fresh, each.tree, each.routes) for each in (tree, mesh))
     single = float(fresh.realized_us(mesh.single).mean()) / PRICE_US
     least = float(fresh.clairvoyant_us().mean()) / PRICE_US
-    return (single, *of_meshes, least, float(isinstance(mesh.tree, Classes)))
+    return single, by_tree, by_mesh, least, float(isinstance(mesh.tree, Classes))
 
 
 def _part(profile: Profile, first: int, end: int) -> Profile:

@@ -52,7 +52,7 @@ def judged(folder: Path, seed: int) -> Judged:
     genres, contents = table["genre"].to_pylist(), table["contents"].to_pylist()
     films = np.array([f"{g} {c}" for g, c in zip(genres, contents, strict=True)], dtype=object)
     truths: dict[str, tuple[Floats, Bools]] = {
-        "is_positive": (texts, np.asarray(table["positive"])),
+        "is_positive": (texts, np.array(table["positive"].to_pylist(), dtype=bool)),
         "of_action": (texts, np.array(["Action" in text for text in films])),
         "is_detailed": (texts, np.array([len(text) > LONG for text in texts])),
         "is_violent": (films, np.array(["iolence" in text for text in films])),
