@@ -240,6 +240,7 @@ def run_workers(server: AllowanceServer, *options: dict[str, Any]) -> list[list[
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, json.dumps({**usual, **to, **each})],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import itertools
+import os
 import subprocess
 import sys
 import textwrap
@@ -471,5 +472,13 @@ def test_ctrl_c_leaves_nothing_behind(way: str, concurrency: int, timeout_s: flo
     """In a process of its own, which also ends by itself afterwards."""
     code = textwrap.dedent(INTERRUPTED)
     command = [sys.executable, "-c", code, way, str(concurrency), str(timeout_s)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **paths},
+    )
     assert (ended.stdout, ended.stderr) == ("stopped\n", "")
