@@ -472,13 +472,12 @@ def test_ctrl_c_leaves_nothing_behind(way: str, concurrency: int, timeout_s: flo
     """In a process of its own, which also ends by itself afterwards."""
     code = textwrap.dedent(INTERRUPTED)
     command = [sys.executable, "-c", code, way, str(concurrency), str(timeout_s)]
-    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
         command,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, **paths},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (ended.stdout, ended.stderr) == ("stopped\n", "")

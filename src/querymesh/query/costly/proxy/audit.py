@@ -31,11 +31,11 @@ class Audit:
     wrong_false: int = 0
 
     def plus(self, other: Audit) -> Audit:
-        """Both together."""
+        """What this and another report count together."""
         return Audit(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Audit)))
 
     def minus(self, other: Audit) -> Audit:
-        """What came after another."""
+        """What was counted since another report."""
         return Audit(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(Audit)))
 
     @property
