@@ -21,6 +21,14 @@ class OnError(StrEnum):
     drop = "drop"
 
 
+class BudgetEnd(StrEnum):
+    """What happens to rows that a budget cannot pay for."""
+
+    stop = "stop"
+    keep = "keep"
+    drop = "drop"
+
+
 class Engine(StrEnum):
     """The names of the engines: Catalyst (native), our own fabric, or the one that suits."""
 
@@ -77,6 +85,14 @@ Where = Annotated[
 OnErrorName = Annotated[
     OnError,
     typer.Option("--on-error", help="of a row on which a function raises: stop, or drop it"),
+]
+BudgetAmount = Annotated[
+    float | None,
+    typer.Option("--budget", help="what all calls of functions with a price may cost"),
+]
+BudgetThen = Annotated[
+    BudgetEnd,
+    typer.Option("--budget-then", help="at its end: stop, or keep or drop the other rows"),
 ]
 Output = Annotated[Path, typer.Option(help="where the result goes: .parquet, .csv or .json")]
 PolicyName = Annotated[

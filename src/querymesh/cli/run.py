@@ -18,7 +18,7 @@ from querymesh.cli.files import (
     write_format,
 )
 from querymesh.cli.interrupt import started_session
-from querymesh.cli.options import Engine, OnError, policy_from, training_from
+from querymesh.cli.options import BudgetEnd, Engine, OnError, policy_from, training_from
 from querymesh.cli.results import print_run, write_page, write_result
 from querymesh.policies.policy import CommandLine
 from querymesh.policies.registry import names_where, policy_class
@@ -53,6 +53,8 @@ def run(
     accuracy: options.Accuracy = None,
     seed: options.Seed = 0,
     on_error: options.OnErrorName = OnError.stop,
+    budget: options.BudgetAmount = None,
+    budget_then: options.BudgetThen = BudgetEnd.stop,
     format: options.Format = None,
     option: options.ReaderOptions = None,
 ) -> None:
@@ -96,6 +98,7 @@ def run(
         watermark=watermark,
         idle_timeout=idle_timeout,
         on_error=on_error.value,
+        budget=None if budget is None else qm.Budget(budget, then=budget_then.value),
     )
     write_result(result, output, style, checkpoint, follow)
     print_run(result, output)
