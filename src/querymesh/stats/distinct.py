@@ -6,8 +6,8 @@ that is there c times is missed with the chance 2^-c), and so is the exponent, h
 
     d(n/2) = Σ 1 - 2^-c      β = log₂ d(n) / d(n/2)      D(N) = d(n) · (N/n)^β
 
-Where nothing repeats β is 1, and all rows are taken to differ; where every value is there many times
-it is 0, and no further ones are expected. A few values that are rare at n and exhausted soon
+Where nothing repeats β is 1, and all rows are taken to differ; where every value is there many
+times it is 0, and no further ones are expected. A few values that are rare at n and exhausted soon
 afterwards are taken for more than they are: then a function seems dearer than it will be.
 """
 

@@ -44,7 +44,7 @@ def test_a_function_of_few_inputs_costs_next_to_nothing_a_row_and_comes_first():
     found = with_remembered(profile_sample(asked, sample), asked, rows=100_000)
     many, few = found.profile.cost_us
     assert few < 0.1 * many
-    assert found.called_us == pytest.approx([1000, 1000], rel=1.0)
+    assert (found.called_us >= 1000).all()
     learned = found.profile
     rows = Subset(learned.outcomes, learned.drop_us, learned.pass_us, learned.after)
     assert dynamic_programming(rows)[0] == 2
@@ -60,9 +60,9 @@ def test_what_is_not_remembered_costs_what_it_took():
 
 def test_money_is_weighed_with_time():
     asked, sample = bound(memo=True, price=0.001)
-    job = JobFunctions(asked.query.functions, qm.Budget(1.0, seconds_a_unit=100.0))
+    job = JobFunctions(asked.query.functions, qm.Budget(1.0, seconds_a_unit=1e5))
     profile = profile_sample(asked, sample)
     found = with_remembered(profile, asked, rows=100_000)
-    assert found.called_us == pytest.approx([101_000, 101_000], rel=0.05), "a tenth of a second"
-    assert asking_of(next(iter(asked.query.functions.values()))).money_us == pytest.approx(1e5)
+    assert found.called_us == pytest.approx([1e8, 1e8], rel=0.01), "a hundred seconds"
+    assert asking_of(next(iter(asked.query.functions.values()))).money_us == pytest.approx(1e8)
     del job
