@@ -88,10 +88,6 @@ def builds(model: Model, name: str) -> dict[str, Build]:
 
     over_series.__annotations__ = {"texts": pd.Series, "return": pd.Series}
 
-    def by_udf(df: DataFrame) -> DataFrame:
-        one: Any = F.udf(lambda text: model([text])[0], BooleanType())
-        return df.filter(one("text"))
-
     def by_pandas(df: DataFrame) -> DataFrame:
         return df.filter(function.pandas_udf(over_series, BooleanType())("text"))
 
@@ -107,12 +103,11 @@ def builds(model: Model, name: str) -> dict[str, Build]:
         return df.mapInPandas(over, df.schema)
 
     predicate = qm.predicate(over_series, columns=["text"], name=name, vectorised="pandas")
-    everybody = {
+    return {
         rivals.PANDAS: by_pandas,
         rivals.EXPERT: by_hand,
         rivals.WHERE: lambda df: rivals.where(df, predicate),
     }
-    return everybody if name == "embeddings" else {rivals.UDF: by_udf, **everybody}
 
 
 def run(name: str, ground: Ground) -> list[Finding]:
