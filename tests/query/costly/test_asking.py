@@ -25,7 +25,7 @@ class Counted:
         self.seconds_a_row = seconds_a_row
         self.fails_on = frozenset(fails_on)
 
-    def __call__(self, args, n):
+    def __call__(self, args, n, heard):
         values = args[0].to_pylist()
         self.asked.update(values)
         sleep(self.seconds_a_row * n)
@@ -73,7 +73,7 @@ def test_a_dear_function_is_remembered_though_nobody_said_so():
 def test_a_cheap_function_of_inputs_that_never_repeat_is_asked_plainly_after_its_first_rows():
     known = asking()
 
-    def cheap(args, n):
+    def cheap(args, n, heard):
         return [Piece(0, n, pa.array([True] * n), calls=1)]
 
     def answer(start, rows):
@@ -91,7 +91,7 @@ def test_a_cheap_function_of_inputs_that_never_repeat_is_asked_plainly_after_its
 def test_the_first_rows_tell_what_a_function_costs_before_all_of_a_batch_is_looked_at():
     sizes = []
 
-    def cheap(args, n):
+    def cheap(args, n, heard):
         sizes.append(n)
         return [Piece(0, n, pa.array([True] * n), calls=1)]
 

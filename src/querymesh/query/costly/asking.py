@@ -27,13 +27,15 @@ from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, ta
 from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory
 from querymesh.query.costly.permits import Permits
-from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.pieces import Heard, Piece
 from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
 from querymesh.query.costly.proxy.in_use import ProxyInUse
 from querymesh.query.costly.tally import Tally
+from querymesh.query.costly.telling import Telling
 
-Ask = Callable[[Sequence[pa.Array], int], list[Piece]]
-"""Asks a function about rows: arrays of checked answers or `Raised`, piece by piece."""
+Ask = Callable[[Sequence[pa.Array], int, Heard | None], list[Piece]]
+"""Asks a function about rows: arrays of checked answers or `Raised`, piece by piece; those that can
+be told one by one are, as they come."""
 
 FIRST_ROWS = 64
 """A function is asked about so many rows first, and judged by them."""
@@ -47,6 +49,10 @@ claimed others may ask about meanwhile."""
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.005, 0.25
 """After what time it is looked again for answers that another worker is asking for."""
+
+TRIED_INPUTS, TRIED_SHARE = 1 << 16, 0.1
+"""Where looking costs at most this share of a call, inputs are remembered for so long without any
+having come again: what repeats may lie further apart than a batch."""
 
 PAUSE_ROWS = 1 << 16
 """Rows after which it is looked again whether inputs repeat; twice as many each further time."""
@@ -188,55 +194,48 @@ class Asking:
         """The same, with what all workers of the job have asked."""
         found = AnswersByRow(self.returns, len(keys))
         waiting = list(range(len(keys)))
-        begun, pause_s = 0, FIRST_WAIT_S
+        begun, size, pause_s = 0, self.lot, FIRST_WAIT_S
         while waiting:
             # Those not looked at yet first: whoever is asking about the others may be done by then.
-            lot = waiting[: self.lot]
+            lot = waiting[:size]
             claim = shared.claim([keys[at] for at in lot])
             if claim.values is not None:
                 found.put([lot[at] for at in claim.known], claim.values.cast(self.returns))
                 if shared.ttl is None:  # else nobody here knows how old they are
                     self.memory.learn_now([keys[lot[at]] for at in claim.known], claim.values)
-            mine = [lot[at] for at in claim.mine]
-            if mine:
-                found.put_all(mine, self._asked_for_all(shared, ask, args, keys, mine))
+            if claim.mine:
+                mine = np.array([lot[at] for at in claim.mine], dtype=np.int64)
+                inputs = [taken(arg, mine) for arg in args]
+                wanted = [keys[row] for row in mine]
+                found.put_all(mine, self._asked(ask, inputs, len(mine), wanted, shared))
             gone = {*claim.known, *claim.mine}
             waiting = waiting[len(lot) :] + [row for at, row in enumerate(lot) if at not in gone]
             begun += len(lot)
+            # Calls of a lot wait for its slowest: where nobody else asks about the same, it grows.
+            size = 2 * size if len(gone) == len(lot) else self.lot
             if not gone and begun >= len(keys):
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_WAIT_S)
         self.memory.flush()
         return found.answers()
 
-    def _asked_for_all(
+    def _asked(
         self,
-        shared: SharedAnswers,
         ask: Ask,
         args: Sequence[pa.Array],
-        keys: Sequence[bytes],
-        rows: Sequence[int],
+        n: int,
+        keys: Sequence[bytes] = (),
+        shared: SharedAnswers | None = None,
     ) -> Answers:
-        """What the function says of some rows, told to all workers of the job."""
-        mine = [keys[row] for row in rows]
-        inputs = [taken(arg, np.array(rows, dtype=np.int64)) for arg in args]
-        try:
-            found = self._asked(ask, inputs, len(rows), mine)
-        except BaseException:
-            shared.tell([], None, mine)
-            raise
-        good = [at for at in range(len(mine)) if at not in found.failed and at not in found.unasked]
-        values = taken(found.values, np.array(good, dtype=np.int64))
-        back = [key for at, key in enumerate(mine) if at in found.failed or at in found.unasked]
-        shared.tell([mine[at] for at in good], values, back)
-        return found
-
-    def _asked(
-        self, ask: Ask, args: Sequence[pa.Array], n: int, keys: Sequence[bytes] = ()
-    ) -> Answers:
-        """What the function says; under their keys the answers are remembered."""
+        """What the function says; under their keys the answers are remembered, and shared."""
+        telling = Telling(keys, self.memory, shared) if keys else None
         started = perf_counter()
-        pieces = ask(args, n)
+        try:
+            pieces = ask(args, n, None if telling is None else telling.heard)
+        except BaseException:
+            if telling is not None:
+                telling.broken_off()
+            raise
         seconds = perf_counter() - started
         self.call_us = 1e6 * seconds / n
         self.tally.seconds += seconds
@@ -246,15 +245,9 @@ class Asking:
             self.tally.unasked += piece.rows if unasked else 0
             self.tally.calls += piece.calls
             self.tally.money += piece.money
-        if keys:
-            self._remember(keys, pieces)
+        if telling is not None:
+            telling.end(pieces)
         return Answers.of(pieces, args, self.returns)
-
-    def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
-        good = [piece for piece in pieces if isinstance(piece.result, pa.Array)]
-        of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
-        values = [value for piece in good for value in piece.result.to_pylist()]
-        self.memory.put(of_good, values, more=self.shared is not None)
 
     def _judge(self, repeated: float) -> None:
         """Whether to go on, by the share of a batch's rows that were equal to others of it."""
@@ -262,7 +255,8 @@ class Asking:
             return
         found = self._found / self._looked_up if self._looked_up else 0.0
         saved_us = self.call_us * max(repeated, found)
-        self._remembers = self.call_us > ALWAYS_US or saved_us > self.look_us
+        is_tried = self._looked_up < TRIED_INPUTS and self.look_us < TRIED_SHARE * self.call_us
+        self._remembers = self.call_us > ALWAYS_US or saved_us > self.look_us or is_tried
         self._groups = self._remembers or self.call_us * repeated > self.tell_us
         if not self._groups:
             self._until_next_look = self._pause

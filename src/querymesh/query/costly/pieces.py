@@ -22,10 +22,10 @@ from querymesh.query.costly.calling import Calling
 from querymesh.query.costly.calls.event_loop import call_in_tasks
 from querymesh.query.costly.calls.forms import call_of, is_async
 from querymesh.query.costly.calls.threads import call_here, call_in_threads
-from querymesh.query.costly.calls.work import Call, Unanswered, Work
+from querymesh.query.costly.calls.work import Call, Heard, Unanswered, Work
 from querymesh.query.costly.permits import Permits
 
-__all__ = ["Call", "Piece", "Unanswered", "call_in_pieces", "call_of", "is_async"]
+__all__ = ["Call", "Heard", "Piece", "Unanswered", "call_in_pieces", "call_of", "is_async"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,22 @@ def call_in_pieces(
     by_row: bool = False,
     allowance: Permits | None = None,
     stop_at_failure: bool = False,
+    heard: Heard | None = None,
 ) -> list[Piece]:
     """The results of all pieces, in order.
 
     `by_row` says that a call is one of the function for each row. `stop_at_failure` ends it at the
     first piece that failed for good, and the pieces that had not begun are `Unanswered`; so they
-    are after the first that the budget could not pay for.
+    are after the first that the budget could not pay for. `heard` is told of each answer as it
+    comes, by whichever thread has it.
     """
     permits = allowance or Permits("")
     size = calling.rows_a_call(n, by_row=by_row, is_paid=permits.price is not None)
     cuts = [(start, min(size, n - start)) for start in range(0, n, size)]
-    work = Work(call, calling, args, cuts, permits, by_row=by_row, stop_at_failure=stop_at_failure)
+    work = Work(
+        call, calling, args, cuts, permits,
+        by_row=by_row, stop_at_failure=stop_at_failure, heard=heard,
+    )  # fmt: skip
     try:
         if is_async:
             call_in_tasks(work)

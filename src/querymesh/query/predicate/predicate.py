@@ -27,7 +27,7 @@ from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.memo import Memo, memo_of
 from querymesh.query.costly.permits import Permits
-from querymesh.query.costly.pieces import Piece, call_in_pieces
+from querymesh.query.costly.pieces import Heard, Piece, call_in_pieces
 from querymesh.query.costly.price import Price
 from querymesh.query.costly.proxy.options import Proxy, proxy_of
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
@@ -163,24 +163,27 @@ class Predicate(Shown):
 
         has_failed = False
 
-        def ask(args: Sequence[pa.Array], n: int) -> list[Piece]:
+        def ask(args: Sequence[pa.Array], n: int, heard: Heard | None) -> list[Piece]:
             nonlocal has_failed
             if has_failed:  # the query fails: no further call is worth its price
                 return [Piece(0, n, Unanswered())]
-            pieces = self._called(args, n, drops=drops)
+            pieces = self._called(args, n, heard, drops=drops)
             has_failed = not drops and any(isinstance(each.result, Raised) for each in pieces)
             return pieces
 
         if self.identity and args:
             return asking_of(self).answers(ask, args, n)
-        return Answers.of(ask(args, n), args, self.returns)
+        return Answers.of(ask(args, n, None), args, self.returns)
 
-    def _called(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> list[Piece]:
+    def _called(
+        self, args: Sequence[pa.Array], n: int, heard: Heard | None, *, drops: bool
+    ) -> list[Piece]:
         """The function's answers, call by call; where it `drops`, only single rows fail."""
         if not self.is_costly:
-            pieces = [Piece(0, n, self._result(args, n), calls=1)]
+            calls = n if self.vectorised is False else 1
+            pieces = [Piece(0, n, self._result(args, n), calls)]
         else:
-            pieces = self._in_pieces(self.calling, args, n, stop_at_failure=not drops)
+            pieces = self._in_pieces(self.calling, args, n, heard, stop_at_failure=not drops)
         return list(self._halved(pieces, args)) if drops else pieces
 
     def _result(self, args: Sequence[pa.Array], n: int) -> pa.Array | Raised:
@@ -193,7 +196,13 @@ class Predicate(Shown):
             return Raised(error)
 
     def _in_pieces(
-        self, calling: Calling, args: Sequence[pa.Array], n: int, *, stop_at_failure: bool
+        self,
+        calling: Calling,
+        args: Sequence[pa.Array],
+        n: int,
+        heard: Heard | None = None,
+        *,
+        stop_at_failure: bool,
     ) -> list[Piece]:
         return call_in_pieces(
             self._call, calling, args, n,
@@ -201,6 +210,7 @@ class Predicate(Shown):
             by_row=self.vectorised is False,
             allowance=self._permits,
             stop_at_failure=stop_at_failure,
+            heard=heard,
         )  # fmt: skip
 
     def _halved(self, pieces: Sequence[Piece], args: Sequence[pa.Array]) -> Iterator[Piece]:

@@ -35,6 +35,10 @@ TRACEBACKS = 16
 call, and where many fail, memory is to be bounded by the calls that run at once."""
 
 
+Heard = Callable[[int, pa.Array], None]
+"""Is told the answers of a piece, and its first row, as they come."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """Stands for the result of rows that the function was not asked about.
@@ -71,6 +75,7 @@ class Work:
         *,
         by_row: bool,
         stop_at_failure: bool,
+        heard: Heard | None = None,
     ) -> None:
         self.call = call
         self.calling = calling
@@ -86,6 +91,7 @@ class Work:
         self._permits = permits
         self._by_row = by_row
         self._stop_at_failure = stop_at_failure
+        self._heard = heard
         self._lock = threading.Lock()
         self._next = 0
         self._failures = 0
@@ -171,6 +177,8 @@ class Work:
             if self._running.pop(attempt.at, None) is None:
                 return
             self.results[attempt.at] = result
+        if self._heard is not None and isinstance(result, pa.Array):
+            self._heard(self.cuts[attempt.at][0], result)
         if not isinstance(result, Raised):
             return
         self._failures += 1
