@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from querymesh.errors import OptionError
 from querymesh.query.costly.allowance import JobAllowance
 from querymesh.query.costly.asking import ALWAYS_US
 from querymesh.query.costly.in_run import (
@@ -45,6 +46,11 @@ class JobFunctions:
     _server: AllowanceServer | None = None
 
     def __post_init__(self) -> None:
+        if self.budget is not None and not any(each.price for each in self.functions.values()):
+            raise OptionError(
+                "budget: no function has a price, so nothing would be spent: give price= to "
+                "querymesh.predicate"
+            )
         self._rates = {
             each.name: each.calling.rate_limit
             for each in self.functions.values()

@@ -79,7 +79,7 @@ def run(
         on_error=on_error, sample=sample, budget=budget_of(budget),
     )  # fmt: skip
     query, mesh = _query_and_mesh(query_or_mesh)
-    query = replace(query, functions=in_run(query.functions))
+    query = _about_to_run(query)
     given = bind_inputs(query, inputs)
     bound = given.bound
     options.policy.check(bound, options.engine)
@@ -127,8 +127,7 @@ def run_all(
             "queries that share one pass are not aggregated: run the one that aggregates by "
             "itself, or aggregate the DataFrames that come out"
         )
-    asked = tuple(replace(query, functions=in_run(query.functions)) for query in asked)
-    given = bind_shared(asked, inputs)
+    given = bind_shared(tuple(map(_about_to_run, asked)), inputs)
     options.policy.check(given.bound, options.engine)
     options = replace(options, sample=given.sample(options.sample))
     if isinstance(given.bound, SharedJoin):
@@ -145,6 +144,13 @@ def run_all(
     for each in (results, *results):
         remember(each, run)
     return results
+
+
+def _about_to_run(query: Query) -> Query:
+    """The query with functions that tasks know again; what is no query is refused by `bind`."""
+    if not isinstance(query, Query):
+        return query
+    return replace(query, functions=in_run(query.functions))
 
 
 def _query_and_mesh(

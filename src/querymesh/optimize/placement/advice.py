@@ -67,7 +67,7 @@ class Advice(Explained):
     - `plain_us`, `expected_us`: microseconds a row, for the conditions alone, in plain Spark and on
       that engine; NaN where nothing was sampled
     - `gains`: what could be saved by each way: order, another implementation, kinds of rows, and
-      remembering repeated values. The first three add up; `where` does not do the last by itself
+      remembering repeated values. The first three add up; `where` does the last whatever it chooses
     - `conditions`: what each costs and lets through
     - `left_to_spark`: conditions that Spark evaluates by itself, while it scans
     - `learning_s`, `sample_rows`, `calls`: what learning takes, from how many rows, with how many

@@ -121,6 +121,10 @@ class Budget:
         _check_money("budget: seconds_a_unit", self.seconds_a_unit)
         if self.sample_budget is not None:
             _check_money("budget: sample_budget", self.sample_budget)
+            if self.sample_budget > self.amount:
+                raise OptionError(
+                    f"budget: sample_budget is at most {self.amount:g}, not {self.sample_budget:g}"
+                )
 
     @property
     def parts(self) -> int:
@@ -132,7 +136,7 @@ class Budget:
         """What learning may spend."""
         if self.sample_budget is None:
             return LEARNING_PART * self.amount
-        return min(self.sample_budget, self.amount)
+        return self.sample_budget
 
 
 def price_of(name: str, given: Price | float | None) -> Price | None:

@@ -24,15 +24,19 @@ class Raised:
     error: Exception
 
 
-def results_by_halves(run: Run, args: Sequence[pa.Array], n: int) -> Iterator[tuple[int, Any]]:
+def results_by_halves(
+    run: Run, args: Sequence[pa.Array], n: int, known: Raised | None = None
+) -> Iterator[tuple[int, Any]]:
     """The function's results on n rows as (number of rows, result), failing rows as `Raised`.
 
     A batch that raises is halved until each failing row stands alone: k of them cost about
-    k log n calls.
+    k log n calls. `known` is what all of them together raised, if they have been called.
     """
     if n == 0:
         return
     try:
+        if known is not None:
+            raise known.error
         result = run(args, n)
     except PredicateError:  # of a wrong length or type: no row is to blame
         raise

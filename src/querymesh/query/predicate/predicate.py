@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from querymesh.arrays import Bools
 from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
 from querymesh.explained import Shown
+from querymesh.query.costly.accumulators import accumulates
 from querymesh.query.costly.answers import Answers, FailedCall
 from querymesh.query.costly.calling import USUAL, Calling
 from querymesh.query.costly.calls.forms import call_of, is_async
@@ -86,6 +87,10 @@ class Predicate(Shown):
             raise SetupError(
                 f'predicate {self.name}: vectorised="pandas" needs pandas: pip install pandas'
             )
+        if not isinstance(self.deterministic, bool):
+            raise OptionError(
+                f"predicate {self.name}: deterministic is True or False, not {self.deterministic!r}"
+            )
         memo_of(self.name, self.memo)
         proxy_of(self.name, self.proxy)
         if self.proxy is not None and self.returns != _BOOLEAN:
@@ -117,8 +122,9 @@ class Predicate(Shown):
 
     @property
     def may_be_remembered(self) -> bool:
-        """Whether equal inputs may be asked about once."""
-        return self.deterministic and self.memo is not False
+        """Whether equal inputs may be asked about once: not where the function counts its calls
+        elsewhere, in an accumulator of Spark's."""
+        return self.deterministic and self.memo is not False and not accumulates(self.fn)
 
     def apply(self, args: Sequence[pa.Array], n: int, *, alone: bool = False) -> pa.Array:
         """The function's value for each of n rows; PredicateError if it raises or misbehaves.
@@ -219,11 +225,16 @@ class Predicate(Shown):
             if not isinstance(piece.result, Raised) or piece.rows == 1:
                 yield piece
                 continue
-            start = piece.start
+            permits, start = self._permits, piece.start
+            before = permits.spent
             about = [arg.slice(start, piece.rows) for arg in args]
-            for rows, result in results_by_halves(self._once, about, piece.rows):
-                yield Piece(start, rows, result)
-                start += rows
+            found = list(results_by_halves(self._once, about, piece.rows, known=piece.result))
+            more = permits.spent
+            calls = piece.calls + more.calls - before.calls
+            money = piece.money + more.money - before.money
+            for rows, result in found:
+                yield Piece(start, rows, result, calls, money)
+                start, calls, money = start + rows, 0, 0
 
     def _why_it_raised(self, call: FailedCall, alone: bool) -> tuple[str, Exception]:
         error = call.error

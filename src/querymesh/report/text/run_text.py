@@ -170,8 +170,9 @@ def _operators(metrics: Metrics, mesh: Mesh) -> str:
 
 
 def functions_text(asked: Mapping[str, Tally]) -> str:
-    """How often functions were asked that were asked about fewer rows than there were."""
-    told = {n: t for n, t in asked.items() if t.rows and t.asked < t.rows}
+    """How often functions were asked: those that cost money, were asked again where they failed, or
+    were asked about fewer rows than there were."""
+    told = {n: t for n, t in asked.items() if t.asked < t.rows or t.money or t.calls > t.rows}
     rows = [
         (
             name,
@@ -184,13 +185,15 @@ def functions_text(asked: Mapping[str, Tally]) -> str:
         )
         for name, tally in told.items()
     ]
-    head = ("function", "rows", "distinct", "asked about", "calls", "time", "money")
+    head = ("function", "rows", "distinct in batches", "asked about", "calls", "time", "money")
     unasked = [
         f"the budget could not pay for {counted(tally.unasked, 'input')} of {name}"
         for name, tally in told.items()
         if tally.unasked
     ]
-    return "\n".join([table(head, rows, left=(0,)), *unasked]) if rows else ""
+    paid = any(tally.money for tally in told.values())
+    weighed = ["costs above have the money of calls in them, as time"] if paid else []
+    return "\n".join([table(head, rows, left=(0,)), *unasked, *weighed]) if rows else ""
 
 
 def _is_told_apart_in_catalyst(mesh: Mesh) -> bool:

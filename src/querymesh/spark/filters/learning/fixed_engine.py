@@ -30,6 +30,7 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_train import FilterTrainer
 from querymesh.spark.filters.learning.learning import Learning
 from querymesh.spark.filters.learning.limits import FURTHER_S, SPARE, TOO_DEAR, TOO_SMALL
+from querymesh.spark.filters.learning.priced_sample import money_us
 from querymesh.spark.sample import take_sample
 from querymesh.spark.sampling.bounded_sample import NoSample
 from querymesh.stats.profile import Profile
@@ -81,8 +82,10 @@ class FixedEngineLearning(Learning):
         bound, on_error, training = self.job.bound, self.job.on_error, self.training
         beside_us = self.costs.beside_functions_us()
 
+        priced_us = money_us(self._functions, taken, self.job.budget)
+
         def budget_s(row_s: float) -> float:
-            return self._budget_s((0.0, beside_us + 1e6 * row_s)) - self.seconds
+            return self._budget_s((0.0, beside_us + 1e6 * row_s + priced_us)) - self.seconds
 
         rows = sum(table.num_rows for table in self.job.tables.values())
         if not self.insist and BUILD_US * rows / 1e6 > budget_s(0.0):
@@ -90,11 +93,11 @@ class FixedEngineLearning(Learning):
                 f"its look-up tables have {rows:,} rows, and to search them for a sample would "
                 "cost more than it is sure to save: it runs as written"
             )
-        most = self._most_rows(taken)
-        if most < min(FIRST_ROWS, taken.num_rows):
-            return self.as_written(TOO_DEAR)
         tables = make_tables(bound, self.job.tables, on_error)
         order = self._shuffled(taken)
+        most = self._most_rows(taken, order, tables)
+        if most < min(FIRST_ROWS, taken.num_rows):
+            return self.as_written(TOO_DEAR)
         first = taken.take(pa.array(order[: min(training.sample_rows, most)]))
         profile = profile_within(bound, first, tables, on_error, budget_s)
         row_us = float(profile.cost_us.sum())

@@ -15,6 +15,7 @@ What was decided is remembered for the session (`prepared.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from querymesh.arrays import Ints
+from querymesh.fabric.core.lookup_table import LookupTable
 from querymesh.fabric.profile.bounded_profile import (
     FIRST_ROWS,
     called_by_users,
@@ -45,8 +47,10 @@ from querymesh.optimize.placement.worth import (
     next_sample_rows,
     worth_learning,
 )
+from querymesh.optimize.train.describe import best_single, route_search_for
 from querymesh.optimize.train.training import Training
 from querymesh.query.costly.in_run import TaskTallies, is_asked_once
+from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
@@ -65,7 +69,7 @@ from querymesh.spark.filters.learning.limits import (
     TOO_SMALL,
     UNKNOWN_ROWS,
 )
-from querymesh.spark.filters.learning.priced_sample import most_priced_rows
+from querymesh.spark.filters.learning.priced_sample import money_us, most_priced_rows, rows_worth
 from querymesh.spark.filters.native import can_run_plainly
 from querymesh.spark.filters.operator_costs import LONG_TEXT, PACKED, OperatorCosts, text_bytes
 from querymesh.spark.filters.sampled_columns import opaque_parts, sampled_columns
@@ -215,10 +219,13 @@ class Learning:
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
         table = self.costs.in_catalyst(taken, budget_s=0.0)
 
-        def budget_s(row_s: float) -> float:
-            return self._budget_s((0.0, table.together_us + 1e6 * row_s)) - self.seconds
+        priced_us = money_us(self._functions, taken, self.job.budget)
 
-        most = self._most_rows(taken)
+        def budget_s(row_s: float) -> float:
+            plain_us = table.together_us + 1e6 * row_s + priced_us
+            return self._budget_s((0.0, plain_us)) - self.seconds
+
+        most = self._most_rows(taken, order, {})
         if most < min(FIRST_ROWS, taken.num_rows):
             return self.as_written(TOO_DEAR)
         first = taken.take(pa.array(order[: min(self.training.sample_rows, most)]))
@@ -302,10 +309,23 @@ class Learning:
     def _remembered(self, profile: Profile) -> Remembered:
         return with_remembered(profile, self.asked, self._job_rows)
 
-    def _most_rows(self, taken: pa.Table) -> int:
-        """About how many sampled rows functions may be asked."""
-        functions = list(self.job.bound.query.functions.values())
-        return most_priced_rows(functions, taken, self._job_rows, self.job.budget)
+    def _most_rows(self, taken: pa.Table, order: Ints, tables: Mapping[str, LookupTable]) -> int:
+        """About how many sampled rows functions may be asked; if they have a price, by what the
+        first ones told."""
+        rows = math.inf if self.insist else self._job_rows
+        most = most_priced_rows(self._functions, taken, rows, self.job.budget)
+        if self.insist or most <= FIRST_ROWS or not any(each.price for each in self._functions):
+            return most
+        few = taken.take(pa.array(order[:FIRST_ROWS]))
+        profile, _ = profile_counted(self.asked, few, tables, self.job.on_error)
+        profile = self._remembered(profile).profile
+        best = best_single(profile, route_search_for(profile, self.training))
+        best_us = float(profile.realized_us(best).mean())
+        return min(most, rows_worth(profile, best_us, self._job_rows))
+
+    @property
+    def _functions(self) -> list[Predicate]:
+        return list(self.job.bound.query.functions.values())
 
     @property
     def _job_rows(self) -> float:
