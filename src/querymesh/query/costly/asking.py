@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from querymesh.query.costly.answers import Answers, AnswersByRow
 from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, taken
 from querymesh.query.costly.job_answers import SharedAnswers
-from querymesh.query.costly.memory import Memory
+from querymesh.query.costly.memory import Memory, as_objects
 from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
 from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
@@ -228,7 +229,10 @@ class Asking:
         good = [at for at in range(len(mine)) if at not in found.failed and at not in found.unasked]
         values = taken(found.values, np.array(good, dtype=np.int64))
         back = [key for at, key in enumerate(mine) if at in found.failed or at in found.unasked]
-        shared.tell([mine[at] for at in good], values, back)
+        if as_objects(values) is None:
+            shared.tell([], None, mine)
+        else:
+            shared.tell([mine[at] for at in good], values, back)
         return found
 
     def _asked(
@@ -251,9 +255,13 @@ class Asking:
         return Answers.of(pieces, args, self.returns)
 
     def _remember(self, keys: Sequence[bytes], pieces: Sequence[Piece]) -> None:
-        good = [piece for piece in pieces if isinstance(piece.result, pa.Array)]
-        of_good = [key for p in good for key in keys[p.start : p.start + p.rows]]
-        values = [value for piece in good for value in piece.result.to_pylist()]
+        of_good: list[bytes] = []
+        values: list[Any] = []
+        for piece in pieces:
+            found = as_objects(piece.result) if isinstance(piece.result, pa.Array) else None
+            if found is not None:
+                of_good += keys[piece.start : piece.start + piece.rows]
+                values += found
         self.memory.put(of_good, values, more=self.shared is not None)
 
     def _judge(self, repeated: float) -> None:
