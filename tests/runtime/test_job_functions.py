@@ -162,3 +162,21 @@ def test_where_the_driver_cannot_be_reached_a_budget_is_an_error_and_answers_are
     assert "workers ask for themselves" in caplog.text
     with pytest.raises(qm.SetupError, match="driver cannot be reached"):
         unknown[0].apply([pa.array([1])], 1)
+
+
+def test_many_functions_of_a_run_and_of_others_forget_no_budget():
+    def free(value):
+        return True
+
+    def made(number):
+        return qm.predicate(free, name=f"f{number}", vectorised=False, price=1)
+
+    functions = in_run({f"f{number}": made(number) for number in range(80)})
+    job = JobFunctions(functions, qm.Budget(3, then="drop"))
+    passed = [each.apply([pa.array([1])], 1).to_pylist() for each in functions.values()]
+    assert passed == [[True]] * 3 + [[None]] * 77
+    start = job.begin(HOST)
+    others = in_run({f"f{number}": made(number) for number in range(80)})
+    tallies = begin_functions(others, start)
+    assert [each.apply([pa.array([1])], 1).to_pylist() for each in others.values()] == [[None]] * 80
+    assert sum(each.unasked for each in tallies.taken().values()) == 80

@@ -58,6 +58,7 @@ class JobFunctions:
         }
         self._account = JobAllowance(self.budget, self._rates)
         session, answers = self._account.session(), self._answers.session()
+        self._askings = [asking_of(each) for each in self.functions.values()]
         for each in self.functions.values():
             if self._has_bounds:
                 asking = asking_of(each)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,8 +15,10 @@ from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.tables import make_tables
 from querymesh.fabric.profile.calibrate import calibrate
 from querymesh.fabric.profile.profiler import profile_sample
-from querymesh.mesh.mesh import written_order
+from querymesh.mesh.mesh import written_mesh, written_order
 from querymesh.optimize.train.train import train_mesh
+from querymesh.query.costly.in_run import in_run
+from querymesh.runtime.job_functions import JobFunctions
 from soak import random_cases
 
 
@@ -164,3 +168,31 @@ def test_a_predicate_that_returns_the_wrong_length_or_type_is_named(result):
     _, go = fabric_of(qm.predicate(lambda a: result, columns=["a"], name="p"))
     with pytest.raises(PredicateError, match=r"\bp\b"):
         go()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f(x)", "NOT f(x)", "f(x) IS NULL", "coalesce(f(x), true)", "score(x) > 0.5",
+        "CASE WHEN f(x) THEN false ELSE true END", "score(x) IS NULL",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("then", ["keep", "drop"])
+def test_rows_that_a_budget_cannot_pay_for_pass_or_do_not_whatever_surrounds_the_call(
+    condition, then
+):
+    f = qm.predicate(lambda x: x > 2, name="f", vectorised=False, price=1)
+    score = qm.function(
+        lambda x: x / 5, returns=pa.float64(), name="score", vectorised=False, price=1
+    )
+    text = f"SELECT * FROM Src WHERE {condition}"
+    query = qm.query(text, functions={"f": f, "score": score})
+    source = pa.table({"x": [1, 2, 3, None]})
+    query = replace(query, functions=in_run(query.functions))
+    bound = query.bind({"Src": source.schema})
+    job = JobFunctions(bound.query.functions, qm.Budget(0, then=then))
+    fabric = Fabric(bound, None)
+    passed, failed = fabric.decide(source.to_batches()[0], MeshRouter(written_mesh(bound)))
+    assert passed.tolist() == [then == "keep"] * 4
+    assert not failed
+    assert job.budget is not None

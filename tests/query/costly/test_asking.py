@@ -5,6 +5,7 @@ from collections import Counter
 from time import sleep
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -167,3 +168,27 @@ def test_what_one_worker_failed_on_another_tries():
     assert first.answers(failing, [pa.array([1, 2])], 2).failed
     assert second.answers(well, [pa.array([1, 2])], 2).values.to_pylist() == [False, False]
     assert well.asked == Counter({1: 1}), "what the first knew was not asked again"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([10**9, -(10**9), 0], pa.int32()).view(pa.date32()),
+        pa.array([10**18, -(10**18), 0]).view(pa.timestamp("us", "UTC")),
+        pa.StructArray.from_arrays([pa.array([1, 2, 3])] * 2, names=["twice", "twice"]),
+    ],
+    ids=["dates", "timestamps", "structs"],
+)
+@pytest.mark.parametrize("shares", [False, True])
+def test_answers_that_python_has_no_objects_for_are_given_and_asked_for_again(values, shares):
+    known = Asking(Memory(Memo(), "f"), values.type, Permits("f"), always=True)
+    if shares:
+        known.shared = OneFunction(JobAnswers().session(), "f")
+
+    def ask(args, n):
+        return [Piece(0, n, values.take(args[0]), calls=1)]
+
+    for _ in range(2):
+        assert known.answers(ask, [pa.array([2, 0, 1, 0])], 4).values.equals(
+            values.take(pa.array([2, 0, 1, 0]))
+        )

@@ -53,7 +53,8 @@ class UserCalls:
     that passes all others raises in the end. So the order of operators never makes a query fail.
 
     Under "drop" and "defer" the row is treated so whatever the expression around the call makes of
-    its NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them.
+    its NULL (`f(x) OR y > 0`), so the rows are remembered until the caller takes them. So are rows
+    that a budget could not pay for, which pass a condition or do not.
     """
 
     functions: Mapping[str, Predicate]
@@ -64,23 +65,28 @@ class UserCalls:
     """By row of the window."""
     _failed: Bools | None = field(default=None, init=False)
     _calls: dict[int, FailedCall] = field(default_factory=dict, init=False)
+    _unasked: dict[bool, Bools] = field(default_factory=dict, init=False)
+    """Rows that a budget could not pay for: those that pass, and those that do not."""
 
     def __call__(self, predicate: Predicate, args: list[pa.Array], rows: int) -> pa.Array:
         """One value per row of the function; NULL where it raised and that is no error yet."""
-        if self.on_error == "raise":
-            return predicate.apply(args, rows, alone=self.alone)
-        result, failed = predicate.apply_dropping(args, rows)
+        drops = self.on_error != "raise"
+        found = predicate.of_rows(args, rows, drops=drops, alone=self.alone)
+        if found.unasked is not None:
+            self._unasked[found.passes] = found.unasked | self._unasked.get(found.passes, False)
+        failed = found.failed
         if failed.any():
             self._failed = failed if self._failed is None else self._failed | failed
             for row in np.flatnonzero(failed) if self.on_error == "defer" else ():
                 at = int(row)
                 call = FailedCall(predicate, tuple(arg.slice(at, 1) for arg in args))
                 self._calls.setdefault(at, call)
-        return result
+        return found.values
 
     def take_failed(self) -> Bools | None:
         """Of the rows just evaluated, those on which a function raised; None if on no row."""
         failed, self._failed = self._failed, None
+        self._unasked.clear()
         return failed
 
     def mask(self, verdict: pa.Array, name: str, rows: Ints | None = None) -> tuple[Bools, int]:
@@ -88,7 +94,10 @@ class UserCalls:
 
         `rows` are their numbers in the window, by which failed calls are deferred.
         """
-        passed, failed = as_mask(verdict, name), self.take_failed()
+        passed = as_mask(verdict, name)
+        for passes, unasked in self._unasked.items():
+            passed = passed | unasked if passes else passed & ~unasked
+        failed = self.take_failed()
         if failed is None:
             return passed, 0
         if rows is None or self.on_error == "drop":
@@ -101,6 +110,7 @@ class UserCalls:
     def forget_failed(self) -> None:
         """Forget failed rows: an evaluation that was broken off may have left some."""
         self._failed = None
+        self._unasked.clear()
         self._calls.clear()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from querymesh.query.costly.allowance import Allowance
 from querymesh.query.costly.asking import LOT, Asking
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     from querymesh.query.predicate.predicate import Predicate
 
 _askings: WorkerCache[str, Asking] = WorkerCache(64)
-"""By identity."""
+"""By identity, those used last."""
+
+_in_use: WeakValueDictionary[str, Asking] = WeakValueDictionary()
+"""By identity, those also that a run or a task still holds: who forgot one would forget the budget
+with it."""
 
 Functions = Mapping[str, "Predicate"]
 KnownAnswers = Mapping[str, tuple[Mapping[bytes, Answer], float]]
@@ -60,12 +65,15 @@ def asking_of(predicate: Predicate) -> Asking:
             proxy=None if predicate.proxy is None else ProxyInUse(predicate.proxy),
         )
 
-    return _askings.get_or_make(predicate.identity, make)
+    asking = _in_use.get(predicate.identity) or make()
+    _in_use[predicate.identity] = asking
+    _askings.put(predicate.identity, asking)
+    return asking
 
 
 def known_asking(predicate: Predicate) -> Asking | None:
     """The same, if it was asked anything yet."""
-    return _askings.get(predicate.identity) if predicate.identity else None
+    return _in_use.get(predicate.identity) if predicate.identity else None
 
 
 def is_asked_once(predicate: Predicate) -> bool:
@@ -105,10 +113,14 @@ class FunctionsStart:
 
 def begin_functions(functions: Functions, start: FunctionsStart) -> TaskTallies:
     """Make the functions of a run ready in this worker, unless a task before has."""
+    held = []  # however many there are, until the tallies hold them
     for each in functions.values():
-        if not each.identity or known_asking(each) is not None:
+        if not each.identity:
             continue
-        asking = asking_of(each)
+        is_new = known_asking(each) is None
+        held.append(asking := asking_of(each))
+        if not is_new:
+            continue
         if each.identity in start.known:
             answers, asking.call_us = start.known[each.identity]
             asking.memory.learn(answers)

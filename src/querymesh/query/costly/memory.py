@@ -121,6 +121,16 @@ class Memory:
         return FOREVER if self.memo.ttl is None else time.time() - self.memo.ttl
 
 
+def as_objects(values: pa.Array) -> list[Any] | None:
+    """Values as Python has them, as they are remembered; None where it has none for one of them: a
+    date after the year 9999, a struct with two fields of one name."""
+    try:
+        found: list[Any] = values.to_pylist()
+    except (ArithmeticError, ValueError):
+        return None
+    return found
+
+
 def _weight(value: Any) -> int:
     """For how many answers one counts: those of more than a kilobyte for several."""
     return 1 if type(value) in _SMALL else 1 + _size_bytes(value) // BYTES_AN_ANSWER

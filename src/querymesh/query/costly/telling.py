@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from querymesh.errors import SetupError
 from querymesh.query.costly.job_answers import SharedAnswers
-from querymesh.query.costly.memory import Memory
+from querymesh.query.costly.memory import Memory, as_objects
 from querymesh.query.costly.pieces import Piece
 
 MOST_WAITING = 64
@@ -76,7 +76,10 @@ class Telling:
             return
         keys = [key for at, values in waiting for key in self._keys[at : at + len(values)]]
         answers = pa.concat_arrays([values for _, values in waiting])
-        self._memory.put(keys, answers.to_pylist(), more=more)
+        values = as_objects(answers)
+        if values is None:  # they are given back, and asked again by whoever needs them
+            return
+        self._memory.put(keys, values, more=more)
         self._told.update(keys)
         self._to_all(keys, answers, [])
 

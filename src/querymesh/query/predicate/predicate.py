@@ -40,6 +40,20 @@ _BOOLEAN = pa.bool_()
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
+@dataclass(frozen=True)
+class Applied:
+    """What a function says of some rows, NULL where it `failed` and may.
+
+    `unasked` are rows that the budget could not pay for, None if there are none: whatever the
+    expression around the call makes of their value, it `passes` them or it does not.
+    """
+
+    values: pa.Array
+    failed: Bools
+    unasked: Bools | None = None
+    passes: bool = False
+
+
 @dataclass(frozen=True, repr=False)
 class Predicate(Shown):
     """A Python function with what the optimizer must know about it.
@@ -131,38 +145,42 @@ class Predicate(Shown):
 
         `alone` says that the query has no other operator, for the advice in an error.
         """
-        if n == 0:
-            return pa.array([], self.returns)
-        answers = self._answers(args, n, drops=False)
-        if not answers.failed:
-            return self._with_unasked(answers)
-        call = next(iter(answers.failed.values()))
-        text, cause = self._why_it_raised(call, alone)
-        # Its frames stand in the text, which goes where they cannot: from a task to the driver.
-        raise PredicateError(text) from cause.with_traceback(None)
+        return self.of_rows(args, n, alone=alone).values
 
     def apply_dropping(self, args: Sequence[pa.Array], n: int) -> tuple[pa.Array, Bools]:
         """Like `apply`, but rows on which the function raises are NULL; also which these are."""
-        failed = np.zeros(n, dtype=bool)
-        if n == 0:
-            return pa.array([], self.returns), failed
-        answers = self._answers(args, n, drops=True)
-        failed[list(answers.failed)] = True
-        return self._with_unasked(answers), failed
+        found = self.of_rows(args, n, drops=True)
+        return found.values, found.failed
 
-    def _with_unasked(self, answers: Answers) -> pa.Array:
-        """The values, with what becomes of rows that the budget could not pay for."""
+    def of_rows(
+        self, args: Sequence[pa.Array], n: int, *, drops: bool = False, alone: bool = False
+    ) -> Applied:
+        """The same, with the rows on which it raised, if it `drops` them, and those that the budget
+        could not pay for."""
+        if n == 0:
+            return Applied(pa.array([], self.returns), np.zeros(0, dtype=bool))
+        answers = self._answers(args, n, drops=drops)
+        failed = np.zeros(n, dtype=bool)
+        if drops:
+            failed[list(answers.failed)] = True
+        elif answers.failed:
+            call = next(iter(answers.failed.values()))
+            text, cause = self._why_it_raised(call, alone)
+            # Its frames stand in the text, which goes where they cannot: from a task to the driver.
+            raise PredicateError(text) from cause.with_traceback(None)
         if not answers.unasked:
-            return answers.values
+            return Applied(answers.values, failed)
         end = next(iter(answers.unasked.values())).end
         then = asking_of(self).then if self.identity else "stop"
         if end is not None and then == "stop":
             raise end.error(self.name, asking_of(self).kept_where if self.identity else "")
-        if then == "drop" or self.returns != _BOOLEAN:
-            return answers.values
-        kept = np.zeros(len(answers), dtype=bool)
-        kept[list(answers.unasked)] = True
-        return pc.if_else(pa.array(kept), True, answers.values)
+        unasked = np.zeros(n, dtype=bool)
+        unasked[list(answers.unasked)] = True
+        passes = then == "keep"
+        values = answers.values
+        if passes and self.returns == _BOOLEAN:
+            values = pc.if_else(pa.array(unasked), True, values)
+        return Applied(values, failed, unasked, passes=passes)
 
     def _answers(self, args: Sequence[pa.Array], n: int, *, drops: bool) -> Answers:
         """What the function says, where `drops` of all rows on which it does not fail."""

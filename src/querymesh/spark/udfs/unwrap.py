@@ -133,12 +133,16 @@ def unwrapped(
 
 
 def as_predicate(call: SparkFunctionCall, name: str, argument_columns: Sequence[str]) -> Predicate:
-    """The UDF as a predicate over columns that hold its arguments, in their order."""
+    """The UDF as a predicate over columns that hold its arguments, in their order. One that adds to
+    an accumulator is called for every row: what it adds counts rows, not inputs."""
+    from querymesh.spark.udfs.loaded_function import accumulates
+
     return Predicate(
         fn=call.function,
         name=name,
         columns=tuple(argument_columns),
         returns=call.function.returns_arrow,
+        memo=False if any(map(accumulates, call.function.commands)) else None,
     )
 
 

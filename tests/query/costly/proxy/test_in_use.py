@@ -111,3 +111,22 @@ def test_rows_that_failed_or_were_not_asked_teach_nothing_and_stay_what_they_are
 def test_a_proxy_is_for_conditions_only():
     with pytest.raises(qm.OptionError, match="a proxy decides booleans"):
         qm.function(lambda x: x, name="f", proxy=qm.Proxy())
+
+
+def test_rows_on_which_the_function_fails_while_it_is_learned_are_as_many_as_there_may_be():
+    proxy = ProxyInUse(OPTIONS, learns=True)
+
+    def failing(args, n):
+        found = args[0].to_pylist()
+        failed = {
+            at: FailedCall([args[0].slice(at, 1)], 1, ValueError())
+            for at, text in enumerate(found)
+            if text == ""
+        }
+        return Answers(
+            pa.array([text.split()[0] in BAD if text else None for text in found]), failed
+        )
+
+    rows = texts(399, 3) + [""] * 2000
+    answers = proxy.answers(failing, [pa.array(rows)], len(rows))
+    assert sorted(answers.failed) == list(range(399, 2399))

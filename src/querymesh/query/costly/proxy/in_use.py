@@ -87,14 +87,16 @@ class ProxyInUse:
 
     def answers(self, exactly: Exactly, args: Sequence[pa.Array], n: int) -> Answers:
         """The answers of n rows; those of clear ones without a call."""
-        if self.learns and not self.is_settled:
-            first = min(n, self.options.sample_rows - self._seen_rows)
-            found = exactly([arg.slice(0, first) for arg in args], first)
-            self._learn_from(args, found)
-            if first == n:
-                return found
-            rest = self.answers(exactly, [arg.slice(first) for arg in args], n - first)
-            return found.followed_by(rest)
+        found = Answers(pa.nulls(0, pa.bool_()))
+        while self.learns and not self.is_settled and n:
+            some = min(n, self.options.sample_rows - self._seen_rows)
+            learned = exactly([arg.slice(0, some) for arg in args], some)
+            self._learn_from(args, learned)
+            found = found.followed_by(learned)
+            args, n = [arg.slice(some) for arg in args], n - some
+        return found.followed_by(self._decided(exactly, args, n)) if n else found
+
+    def _decided(self, exactly: Exactly, args: Sequence[pa.Array], n: int) -> Answers:
         if self.fitted is None or self.fitted.fallen_back is not None:
             return exactly(args, n)
         split = self.fitted.split(args, n)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from querymesh.fabric.core.fabric import Fabric
 from querymesh.fabric.core.router import MeshRouter
+from querymesh.fabric.core.shared_fabric import make_fabric
+from querymesh.fabric.core.tables import make_tables
 from querymesh.mesh.mesh import Mesh
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.proxy.in_use import ProxyInUse
@@ -73,7 +74,8 @@ def _why_not(learning: Learning, function: Predicate) -> str | None:
 def _learn_from(
     learning: Learning, mesh: Mesh, taken: pa.Table, learners: list[ProxyInUse]
 ) -> None:
-    fabric = Fabric(learning.asked, None, "drop")
+    bound = learning.asked
+    fabric = make_fabric(bound, make_tables(bound, learning.job.tables, "drop"), "drop")
     router = MeshRouter(mesh)
     order = np.random.default_rng(learning.training.seed).permutation(taken.num_rows)
     for proxy in learners:
@@ -83,6 +85,7 @@ def _learn_from(
             break
         some = taken.take(pa.array(order[start : start + STEP_ROWS])).combine_chunks()
         (batch,) = some.to_batches()
-        fabric.decide(batch, router)
+        for _ in fabric.run(batch, router):  # functions in SELECT and in keys learn, too
+            pass
     for proxy in learners:
         proxy.end_learning()
