@@ -2,10 +2,15 @@
 
 import gc
 import json
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+# Two processes of tests keep two cores busy. Products of small matrices that two threads share then
+# take twenty times as long, mostly to wait for each other; numpy reads this when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings

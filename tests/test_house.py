@@ -1,6 +1,7 @@
 """The house keeps its order: who touches Spark's inside, and how large things may grow."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,10 @@ def test_no_function_has_more_parameters_than_one_can_follow() -> None:
     paths = (path for path in modules(*SOURCES) if KERNELS not in path.parents)
     found = [each for path in paths for each in with_many_parameters(path)]
     assert not found, "\n".join(found)
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest imports each by its name alone: of two it finds one, and then runs no test at all."""
+    folders = (ROOT / "tests", ROOT / "lab" / "tests")
+    names = Counter(path.name for path in modules(*folders) if path.name.startswith("test_"))
+    assert [name for name, files in names.items() if files > 1] == []

@@ -1,13 +1,12 @@
 """Eddies whose tuples go as one program, against the same Eddies ruster by ruster."""
 
-import os
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import querymesh as qm
@@ -20,10 +19,9 @@ from querymesh.fabric.routers.routing import PAPER, Routing
 from querymesh.query.bind.windowed_join import bind_join
 from querymesh.query.model import Probe
 from querymesh.runtime.join_step import JoinSteps
+from soak import random_cases
 from window_cases import as_multiset, window_cases
 from window_runs import at_most, bound, inputs_of_step, runs
-
-SOAK = int(os.environ.get("QUERYMESH_SOAK", "1"))
 
 
 @st.composite
@@ -65,11 +63,7 @@ def stepped(case, run, policy, routing, as_program, by_tuple=True):
     return found, fabric
 
 
-@settings(
-    max_examples=60 * SOAK,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@random_cases(25, 60)
 @given(st.data())
 def test_as_a_program_an_eddy_gives_what_it_gives_ruster_by_ruster(data):
     case = data.draw(window_cases(most_streams=4))
@@ -95,11 +89,7 @@ def by_tables(router):
     router.__class__ = type("ByTables", (type(router),), {"by_tuple": False})
 
 
-@settings(
-    max_examples=30 * SOAK,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@random_cases(20, 30)
 @given(st.data())
 def test_tuple_by_tuple_a_program_decides_counts_and_learns_as_the_router_does(data):
     case = data.draw(window_cases(most_streams=4))

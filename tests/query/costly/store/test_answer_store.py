@@ -21,7 +21,7 @@ from querymesh.query.costly.store import answer_store as stores
 from querymesh.query.costly.store import pace
 from querymesh.query.costly.store.answer_store import AnswerStore, opened
 from querymesh.storage import Storage
-from soak import TIMES
+from soak import SOAK
 
 
 def key(number):
@@ -493,7 +493,7 @@ def test_nothing_that_was_kept_is_lost_when_writers_are_killed(tmp_path):
     for _ in range(3):
         start()
     try:
-        for _ in range(6 * TIMES):
+        for _ in range(6 * SOAK or 4):
             victim = alive.pop(0)
             ended = time.monotonic() + 60
             while os.path.getsize(logs[len(logs) - len(alive) - 1]) == 0:

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arrow_cases import PLAIN, any_types, batches, columns, told_apart
 from querymesh.query.costly.distinct import KEY_BYTES, distinct_rows, keys_of, taken
-from soak import TIMES
+from soak import random_cases
 
-CASES = settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+CASES = random_cases(60, 150)
 
 
 def rows_of(args):
