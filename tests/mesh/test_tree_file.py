@@ -33,6 +33,17 @@ def test_naive_bayes_is_read_without_being_told():
     assert tree_from_json(json.loads(json.dumps(tree_to_json(tree)))) == tree
 
 
+def test_a_classifier_with_more_classes_than_there_are_routes_is_refused():
+    rows = pa.table({"k": list("abc" * 50)})
+    bayes = NaiveBayesLearner().fit(rows, np.arange(150) % 3, np.ones(150))
+    for three in (bayes, AnyClass(("k",), 3, 7)):
+        content = tree_to_json(Classes(three, (Leaf(0), Leaf(1)), 0.5))
+        with pytest.raises(MeshFileError, match=f"{three.kind!r} tells 3 classes, but .* has 2"):
+            tree_from_json(content, [AnyClassLearner()])
+        enough = tree_to_json(Classes(three, (Leaf(0), Leaf(1), Leaf(0), Leaf(1)), 0.5))
+        assert tree_from_json(enough, [AnyClassLearner()])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -17,6 +17,10 @@ class AnyClass:
     seed: int
     kind: str = "any"
 
+    @property
+    def class_count(self):
+        return self.count
+
     def classes(self, column, rows):
         values = zip(*(column(name).to_pylist() for name in self.columns), strict=True)
         told = [crc32(repr((self.seed, row)).encode()) % self.count for row in values]

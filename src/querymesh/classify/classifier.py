@@ -8,7 +8,7 @@ shown the outcomes of operators, and not labels, is an `outcomes.foretold.Outcom
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,15 @@ class Classifier(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """What it has learned, as JSON holds it."""
+
+
+@runtime_checkable
+class CountsClasses(Protocol):
+    """A classifier that knows how many classes it may tell; one of a caller's own need not."""
+
+    @property
+    def class_count(self) -> int:
+        """Every class that it tells is below this."""
 
 
 class ClassifierKind(Protocol):

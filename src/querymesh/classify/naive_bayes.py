@@ -43,9 +43,14 @@ class NaiveBayes:
         """The columns that it looks at."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    @property
+    def class_count(self) -> int:
+        """The classes that it has scores for."""
+        return int(self.scores[0].shape[1])
+
     def classes(self, column: ColumnOf, rows: int) -> Ints:
         """The class with the greatest sum of scores, the first of equal ones."""
-        total = np.zeros((rows, self.scores[0].shape[1]))
+        total = np.zeros((rows, self.class_count))
         for attribute, scores in zip(self.attributes, self.scores, strict=True):
             total += scores.take(attribute.codes(column(attribute.name)), axis=0)
         return np.asarray(total.argmax(axis=1), dtype=np.int64)

@@ -25,7 +25,7 @@ class Node(Protocol):
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """Its own arguments."""
+        """What the expression is made with beside its children, such as a pattern."""
 
     @property
     def children(self) -> Sequence[Node]:

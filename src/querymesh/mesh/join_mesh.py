@@ -99,7 +99,7 @@ def join_mesh_to_json(mesh: JoinMesh) -> str:
 
 def load(
     path: str | os.PathLike[str],
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None = None,
     classifiers: Sequence[ClassifierKind] = (),
 ) -> Mesh | JoinMesh:
     """Read a saved mesh back. `functions` are the user functions its query calls, by name, and
@@ -119,7 +119,7 @@ def load(
 
 def _from_content(
     content: dict[str, Any],
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None,
     learners: Sequence[ClassifierKind],
 ) -> JoinMesh:
     if content.get("version") != VERSION:

@@ -54,7 +54,7 @@ def save_text(text: str, path: str | os.PathLike[str]) -> None:
 
 def load_mesh(
     path: str | os.PathLike[str],
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None = None,
     learners: Sequence[ClassifierKind] = (),
 ) -> Mesh:
     """Read a mesh back. `functions` are the user functions its query calls, by name."""
@@ -125,7 +125,7 @@ def mesh_to_json(mesh: Mesh) -> str:
 
 def mesh_from_json(
     text: str,
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None = None,
     asked: Query | None = None,
     learners: Sequence[ClassifierKind] = (),
 ) -> Mesh:

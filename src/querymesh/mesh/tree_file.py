@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from querymesh.classify.classifier import ClassifierKind
+from querymesh.classify.classifier import ClassifierKind, CountsClasses
 from querymesh.classify.classifiers import CLASSIFIERS
 from querymesh.classify.tree import Classes, Leaf, Member, Missing, Split, Threshold, Tree
 from querymesh.errors import MeshFileError
@@ -84,4 +84,9 @@ def _classes(read: Reader, learners: Sequence[ClassifierKind]) -> Classes:
         made = known[kind].from_json(content.get("learned", dict))
     except (ValueError, TypeError, KeyError) as problem:
         raise MeshFileError(f"the classifier of kind {kind!r}: {problem}") from problem
+    if isinstance(made, CountsClasses) and made.class_count > len(routes):
+        raise MeshFileError(
+            f"the classifier of kind {kind!r} tells {made.class_count} classes, but 'routes' has "
+            f"{len(routes)}: it must have one for each"
+        )
     return Classes(made, tuple(Leaf(label) for label in routes), us)

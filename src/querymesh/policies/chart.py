@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from querymesh.cost.utility import Weights
 from querymesh.optimize.chart.chart_planner import ChartPlanner
 from querymesh.optimize.chart.charting import Charting, checked_weights, weights_from
 from querymesh.options import check_kind
-from querymesh.policies.planned import Planned
+from querymesh.policies.planned import BUDGET, SAMPLE_ROWS, Planned
 from querymesh.query.join import JoinQuery
 
 
@@ -38,9 +38,19 @@ class Chart(Planned):
             object.__setattr__(self, "charting", chosen)
 
     @classmethod
-    def paper(cls, **options: Any) -> Chart:
+    def paper(
+        cls,
+        *,
+        weights: Weights | Sequence[float] | None = None,
+        sample_rows: int = SAMPLE_ROWS,
+        budget: float = BUDGET,
+        seed: int = 0,
+    ) -> Self:
         """With OM's own settings: ten partitions of each dimension, § 4.1's model as printed."""
-        return cls(charting=Charting(k=10, model="paper"), **options)
+        charting = Charting(k=10, model="paper")
+        return cls(
+            charting=charting, weights=weights, sample_rows=sample_rows, budget=budget, seed=seed
+        )
 
     @classmethod
     def read_own(cls, own: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from querymesh.errors import QueryMeshError, UnsupportedError
 from querymesh.fabric.join.view import own_conditions
@@ -52,9 +52,9 @@ class Eddy(Policy):
         object.__setattr__(self, "routing", replace(self.routing, chunk=chunk, seed=seed))
 
     @classmethod
-    def paper(cls, **options: Any) -> Self:
+    def paper(cls, *, chunk: int | None = None, seed: int | None = None) -> Self:
         """With the settings of the CBR paper (its Table 2, and § 4 where the table is silent)."""
-        return cls(routing=PAPER, **options)
+        return cls(routing=PAPER, chunk=chunk, seed=seed)
 
     @classmethod
     def from_command_line(cls, said: CommandLine) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from querymesh.errors import OptionError, UnsupportedError
 from querymesh.mesh.fit import as_single
@@ -73,9 +73,25 @@ class Trained(Policy):
             object.__setattr__(self, "can_be_written", False)
 
     @classmethod
-    def paper(cls, table: str = "table-1", **options: Any) -> Self:
+    def paper(
+        cls,
+        table: str = "table-1",
+        *,
+        sample_rows: int | None = None,
+        accuracy: float | None = None,
+        tolerance: float | None = None,
+        seed: int | None = None,
+        adapt: bool | Adaptation = True,
+    ) -> Self:
         """With the defaults of the paper's experiments, QM's "table-1" or "table-3"."""
-        return cls(training=Training.preset(table), **options)
+        return cls(
+            training=Training.preset(table),
+            sample_rows=sample_rows,
+            accuracy=accuracy,
+            tolerance=tolerance,
+            seed=seed,
+            adapt=adapt,
+        )
 
     @classmethod
     def from_command_line(cls, said: CommandLine) -> Self:

@@ -91,7 +91,7 @@ class Planned(Policy):
             )
 
     @abstractmethod
-    def planner(self, join: JoinQuery, *, at_once: bool, sizes: dict[str, int] | None) -> Any:
+    def planner(self, join: JoinQuery, *, at_once: bool, sizes: dict[str, int] | None) -> Planner:
         """A new planner. `at_once`: it has one round, a sample, to plan by; `sizes` are the rows of
         streams that end."""
 

@@ -202,11 +202,11 @@ class SharedJoin(JoinQuery):
         )
 
     def keys_of(self, alias: str) -> tuple[KeyClass, ...]:
-        """All keys that are stored."""
+        """The classes of equal columns whose codes the stream's state holds, for any query."""
         return self.stored[alias].keys if alias in self.stored else ()
 
     def orders_of(self, alias: str) -> tuple[Expr, ...]:
-        """All orders that are stored."""
+        """The expressions compared by order whose codes the stream's state holds, for any query."""
         return self.stored[alias].orders if alias in self.stored else ()
 
     @property

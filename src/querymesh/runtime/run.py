@@ -96,7 +96,7 @@ class Run(Explained):
             loop.receive(report)
 
     def loops_of(self, kind: type[Kind]) -> list[Kind]:
-        """The loops of one class."""
+        """The loops of this run that are of one class, such as its learners."""
         return [loop for loop in self.loops if isinstance(loop, kind)]
 
     @property

@@ -34,20 +34,20 @@ class TellingColumns:
 
     @property
     def sent(self) -> frozenset[str]:
-        """Those that are sent now."""
+        """The columns that are sent to Python now."""
         return self._every if self._sent is None else self._every & self._sent
 
     @property
     def held_back(self) -> frozenset[str]:
-        """Those that are not."""
+        """The columns that may come and are NULL in the plan now."""
         return self._every - self.sent
 
     def all(self) -> None:
-        """Send all of them."""
+        """Send every column that may come, from the next batch on."""
         self._change(None)
 
     def only(self, names: Collection[str]) -> None:
-        """Send no others than these."""
+        """Send these of the columns that may come, and no others."""
         self._change(frozenset(names))
 
     def _change(self, names: frozenset[str] | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -29,7 +28,7 @@ def where(
     sample: DataFrame | pa.Table | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_error: str = "raise",
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None = None,
     budget: Budget | float | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
     """Keep the rows that satisfy every condition; for `df.transform(querymesh.where(...))`.

@@ -71,6 +71,11 @@ class OutcomeModel:
         """The columns that it looks at."""
         return self.foreteller.features.columns
 
+    @property
+    def class_count(self) -> int:
+        """The routes that it chooses from."""
+        return len(self.routes)
+
     def classes(self, column: ColumnOf, rows: int) -> Ints:
         """The number of that route, the first of equal ones."""
         passes = self.foreteller.passes(column, rows)

@@ -44,7 +44,7 @@ from querymesh.query.types import compute_type
 
 
 def share_joins(queries: Sequence[JoinQuery]) -> SharedJoin:
-    """The joins as one."""
+    """Several joins of windowed streams as one, which stores each stream once."""
     if len(queries) > MOST_QUERIES:
         raise QueryError(f"at most {MOST_QUERIES} queries share one pass, not {len(queries)}")
     sharing = _Sharing()
@@ -131,7 +131,7 @@ class _Sharing:
         return found
 
     def shared(self) -> SharedJoin:
-        """All of them as one."""
+        """The queries that were added, as one join with a state for each stream."""
         self._check_times()
         self._check_order()
         groups = grouped(self.queries)

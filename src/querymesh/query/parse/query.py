@@ -7,7 +7,6 @@ read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from querymesh.errors import QueryError
 from querymesh.query.expr import Expr
@@ -15,7 +14,7 @@ from querymesh.query.model import Query
 from querymesh.query.predicate.decorators import predicate
 from querymesh.query.predicate.predicate import Predicate
 
-Functions = Mapping[str, Predicate | Callable[..., Any]]
+Functions = Mapping[str, Predicate | Callable[..., object]]
 
 SOURCE = "input"
 """The name of the one relation of a query made of conditions."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -32,7 +31,7 @@ ON_ERROR = "raise"
 def advise(
     df: DataFrame,
     *conditions: Condition,
-    functions: Mapping[str, Predicate | Callable[..., Any]] | None = None,
+    functions: Mapping[str, Predicate | Callable[..., object]] | None = None,
     policy: str | Policy = "mesh",
 ) -> Advice:
     """Say whether `where` would help with these conditions, by how much, and why; nothing runs but

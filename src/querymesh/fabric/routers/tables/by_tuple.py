@@ -65,7 +65,7 @@ def tables_for(
     codes: Callable[[CutBy], Ints],
     draws: Floats,
 ) -> EddyTables:
-    """The arrays of a run."""
+    """The arrays by which a program decides on tuples one by one, and into which it learns."""
     operators = visits.operators
     count = len(operators)
     place = {k: at for at, k in enumerate(operators)}

@@ -29,7 +29,7 @@ from querymesh.index.probe.program import Counts, EddyTables
 
 
 class ByTuple:
-    """The part of any Eddy."""
+    """What any Eddy needs to decide within a compiled program, on each tuple by itself."""
 
     routing: Routing
     _after: Mapping[int, frozenset[int]]
@@ -90,7 +90,7 @@ class ByTuple:
 
 
 class ContentByTuple(ByTuple):
-    """The part of Content-Learns."""
+    """The same of an Eddy that learns by content: it also takes samples and tries attributes."""
 
     learning: Learning
     _targets: list[int]
