@@ -6,6 +6,8 @@ must be told which ones deserve one. Two answers, each the better one on some te
 - by rarity: a piece that few rows have says more (the inverse document frequency of retrieval)
 - by leaning: a piece counts for how unequally the answers have it, |log ratio| (Wang and Manning,
   "Baselines and bigrams: simple, good sentiment and topic classification", ACL 2012)
+
+A feature of one row only counts for nothing: it says nothing of any other row.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ SMOOTH = 0.3
 
 def by_rarity(rows: Rows, answers: Bools) -> Floats:
     """More where fewer rows have a feature."""
-    share = np.minimum(rows.present() / max(len(rows), 1), 1.0)
-    return 1.0 - np.log(np.maximum(share, 1.0 / max(len(rows), 1)))
+    present = rows.present()
+    share = np.clip(present / max(len(rows), 1), 1.0 / max(len(rows), 1), 1.0)
+    return np.where(present > 1, 1.0 - np.log(share), 0.0)
 
 
 def by_leaning(rows: Rows, answers: Bools) -> Floats:
@@ -41,5 +44,5 @@ def by_leaning(rows: Rows, answers: Bools) -> Floats:
     smooth = SMOOTH * float(np.abs(rows.values).mean())
     trues, falses = np.count_nonzero(answers), np.count_nonzero(~answers)
     ratio = np.log((true + smooth) / trues) - np.log((false + smooth) / falses)
-    weights[pieces] = np.abs(ratio)
+    weights[pieces] = np.where(rows.present()[pieces] > 1, np.abs(ratio), 0.0)
     return weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +38,18 @@ class Split:
         """The answers of all rows, given those of the rows to ask, in their order."""
         return pc.replace_with_mask(self.known, pa.array(self._to_ask()), asked)
 
-    def audit(self, asked: pa.BooleanArray) -> Audit:
-        """What is to be reported, given the answers of the rows to ask; NULL is not true."""
+    def audit(self, asked: pa.BooleanArray, failed: Collection[int] = ()) -> Audit:
+        """What is to be reported, given the answers of the rows to ask; NULL is not true.
+
+        Of these, by number, some `failed`: they had no answer, which says nothing of the proxy.
+        """
         answer = np.zeros(len(self.audited), dtype=np.bool_)
         answer[self.to_ask] = np.asarray(pc.fill_null(asked, False))
+        answered = np.ones(len(answer), dtype=np.bool_)
+        answered[self.to_ask[np.fromiter(failed, dtype=np.int64)]] = False
         doubtful = ~(self.says_true | self.says_false)
-        audited_true, audited_false = self.audited & self.says_true, self.audited & self.says_false
+        audited_true = self.audited & answered & self.says_true
+        audited_false = self.audited & answered & self.says_false
         counted = (
             doubtful, doubtful & answer,
             self.says_true, audited_true, audited_true & ~answer,

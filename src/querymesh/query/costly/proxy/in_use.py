@@ -103,13 +103,14 @@ class ProxyInUse:
         rows = split.to_ask
         by_row = AnswersByRow(pa.bool_(), n)
         asked = pa.nulls(0, pa.bool_())
+        failed: list[int] = []
         if len(rows):
             found = exactly([taken(arg, rows) for arg in args], len(rows))
             by_row.put_all(rows, found)
-            asked = found.values
+            asked, failed = found.values, [*found.failed, *found.unasked]
         others = np.setdiff1d(np.arange(n, dtype=np.int64), rows, assume_unique=True)
         by_row.put(others, taken(split.known, others))
-        self._audited(split.audit(asked))
+        self._audited(split.audit(asked, failed))
         return by_row.answers()
 
     def _audited(self, audit: Audit) -> None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from querymesh.query.costly.proxy.audit import Audit
 from querymesh.query.costly.proxy.options import Proxy
 
-FALSE_ALARM = 0.01
+FALSE_ALARM = 0.001
 """δ, of recall and precision together."""
 
 TIMES_WORSE = (1.5, 2.0, 3.0, 5.0, 9.0, 17.0)
