@@ -182,7 +182,9 @@ def test_rows_that_a_budget_cannot_pay_for_pass_or_do_not_whatever_surrounds_the
     condition, then
 ):
     f = qm.predicate(lambda x: x > 2, name="f", vectorised=False, price=1)
-    score = qm.function(lambda x: x / 5, returns=pa.float64(), name="score", vectorised=False, price=1)
+    score = qm.function(
+        lambda x: x / 5, returns=pa.float64(), name="score", vectorised=False, price=1
+    )
     text = f"SELECT * FROM Src WHERE {condition}"
     query = qm.query(text, functions={"f": f, "score": score})
     source = pa.table({"x": [1, 2, 3, None]})

@@ -123,7 +123,9 @@ def test_rows_on_which_the_function_fails_while_it_is_learned_are_as_many_as_the
             for at, text in enumerate(found)
             if text == ""
         }
-        return Answers(pa.array([text.split()[0] in BAD if text else None for text in found]), failed)
+        return Answers(
+            pa.array([text.split()[0] in BAD if text else None for text in found]), failed
+        )
 
     rows = texts(399, 3) + [""] * 2000
     answers = proxy.answers(failing, [pa.array(rows)], len(rows))
