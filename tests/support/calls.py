@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.pieces import Piece, call_in_pieces, call_of, is_async
+from querymesh.query.costly.pieces import Piece, call_in_pieces, call_of
 
 
 def pieces_of(fn: Callable[[Any], Any], rows: int, calling: Calling, **options: Any) -> list[Piece]:
     """What becomes of 0, 1, 2, … in pieces."""
     values = [pa.array(range(rows))]
     return call_in_pieces(
-        call_of(fn, False), calling, values, rows, is_async=is_async(fn), **options
+        call_of(fn, False), calling, values, rows, **options
     )
 
 

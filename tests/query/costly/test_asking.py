@@ -185,7 +185,7 @@ def test_answers_that_python_has_no_objects_for_are_given_and_asked_for_again(va
     if shares:
         known.shared = OneFunction(JobAnswers().session(), "f")
 
-    def ask(args, n):
+    def ask(args, n, heard):
         return [Piece(0, n, values.take(args[0]), calls=1)]
 
     for _ in range(2):

@@ -65,7 +65,7 @@ def test_a_function_that_is_usual_is_called_once_and_here() -> None:
         threads.add(threading.current_thread())
         return n
 
-    (piece,) = call_in_pieces(call, Calling(), [pa.array([1, 2, 3])], 3, is_async=False)
+    (piece,) = call_in_pieces(call, Calling(), [pa.array([1, 2, 3])], 3)
     assert piece.result == 3
     assert threads == {threading.current_thread()}
 
@@ -161,7 +161,7 @@ def test_no_more_pieces_are_there_than_calls_run(way: str) -> None:
 
     calling = Calling(batch=1, concurrency=4, timeout_s=LONG_S if way == "lanes" else None)
     of = awaited if way == "tasks" else call
-    pieces = call_in_pieces(of, calling, [column], 200, is_async=way == "tasks")
+    pieces = call_in_pieces(of, calling, [column], 200)
     assert [piece.result for piece in pieces] == list(range(200))
     assert column.most <= 2 * 4  # one is let go of just after the next was cut
 

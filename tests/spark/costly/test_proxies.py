@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as spark_functions
 
 import querymesh as qm
 
@@ -82,3 +83,27 @@ def test_on_a_stream_workers_learn_it_from_their_first_rows(spark, log, tmp_path
     assert spark.table("complaints").count() == pytest.approx(8000 / 3, rel=0.1)
     assert calls(log) < 2500
     assert "each worker learns one from its first rows" in qm.inspect(found).explain()
+
+
+def test_it_is_learned_from_rows_of_everywhere_where_the_first_of_a_partition_are_of_another_kind(
+    spark, log
+):
+    rows = spark.range(0, 6000, 1, 1).selectExpr(
+        "id",
+        "concat(if(id < 3000, if(id % 3 = 0, 'broken', 'good'), if(id % 3 = 0, 'late', 'ok')), "
+        "' order ', id) AS text",
+    )
+    found = rows.transform(qm.where(complaint(log), "id >= 0"))
+    passed = {row.id for row in found.collect()}
+    assert len(passed & set(range(0, 6000, 3))) >= 0.9 * 2000
+    assert calls(log) < 4000
+
+
+def test_it_is_learned_behind_a_look_up(spark, log):
+    known = spark.createDataFrame([(number,) for number in range(6)], ["kind"])
+    rows = orders(spark.range(0, 3000, 1, 1)).withColumn("kind", spark_functions.expr("id % 12"))
+    text = "SELECT o.id FROM orders o JOIN known k ON o.kind = k.kind WHERE complains(o.text)"
+    query = qm.query(text, functions={"complains": complaint(log)})
+    found = qm.run(query, {"orders": rows, "known": known})
+    assert found.count() == pytest.approx(500, rel=0.1)
+    assert "proxy (approximate)" in qm.inspect(found).explain()

@@ -239,6 +239,7 @@ def test_what_a_udf_adds_to_an_accumulator_comes_back_from_every_task(
 
     call = call_of(odd, counted("a"))
     assert not loads_on_driver(call)
+    assert as_predicate(call, "counted", ["a"]).memo is False, "it is to count rows, not inputs"
     ours_counted = ours(odd, counted("a"))
     for _ in range(3):
         odd.repartition(4).select(ours_counted).collect()

@@ -50,7 +50,6 @@ def call_in_pieces(
     args: Sequence[pa.Array],
     n: int,
     *,
-    is_async: bool,
     by_row: bool = False,
     allowance: Permits | None = None,
     stop_at_failure: bool = False,
@@ -71,7 +70,7 @@ def call_in_pieces(
         by_row=by_row, stop_at_failure=stop_at_failure, heard=heard,
     )  # fmt: skip
     try:
-        if is_async:
+        if is_async(call):
             call_in_tasks(work)
         elif calling.concurrency == 1 or len(cuts) <= 1:
             call_here(work)

@@ -230,7 +230,6 @@ class Predicate(Shown):
     ) -> list[Piece]:
         return call_in_pieces(
             self._call, calling, args, n,
-            is_async=is_async(self.fn),
             by_row=self.vectorised is False,
             allowance=self._permits,
             stop_at_failure=stop_at_failure,

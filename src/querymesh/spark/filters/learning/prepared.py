@@ -90,14 +90,17 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     """The same plan, conditions and functions in the same session."""
     # A UDF is taken out of its Column anew each time: its pickled form tells it.
     functions = tuple(
-        (name, getattr(each.fn, "commands", id(each.fn)))
+        (
+            name, getattr(each.fn, "commands", id(each.fn)),
+            each.calling, each.price, each.memo, each.proxy, each.deterministic, each.cost_us,
+        )  # fmt: skip
         for name, each in job.bound.query.functions.items()
     )
     plan = job.source.semanticHash()
     tables = tuple((alias, _same(each)) for alias, each in job.data.items())
     return (
         id(job.whole.sparkSession), plan, job.bound.query.sql, functions, _same(job.sample),
-        tables, job.engine, job.named, one_route, repr(training), job.on_error,
+        tables, job.engine, job.named, one_route, repr(training), job.on_error, job.budget,
     )  # fmt: skip
 
 

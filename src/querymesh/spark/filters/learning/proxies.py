@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.shared_fabric import make_fabric
@@ -17,9 +19,12 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.proxy.in_use import ProxyInUse
 from querymesh.query.predicate.predicate import Predicate
+from querymesh.spark.filters.filter_train import FilterTrainer
 from querymesh.spark.filters.learning.learning import Learning
 from querymesh.spark.filters.learning.priced_sample import price_a_row
+from querymesh.spark.sample import take_sample
 from querymesh.spark.sampling.bounded_sample import NoSample
+from querymesh.spark.workers.worker_python import told_of_worker_python
 
 WORTH = 3
 """A job must have so many times the rows that a proxy learns from."""
@@ -41,7 +46,7 @@ def learn_proxies(learning: Learning, mesh: Mesh) -> None:
     if not learners:
         return
     rows = REACHED * max(proxy.options.sample_rows for proxy in learners)
-    taken = learning.take(rows)
+    taken = _random_rows(learning, rows)
     if isinstance(taken, NoSample):
         for proxy in learners:
             proxy.why_not = f"proxy: off, all rows are asked: {taken.reason}"
@@ -69,6 +74,24 @@ def _why_not(learning: Learning, function: Predicate) -> str | None:
                     f"and learning may spend {budget.for_learning:g} (sample_budget)"
                 )
     return None
+
+
+def _random_rows(learning: Learning, rows: int) -> pa.Table | NoSample:
+    """Rows of which each had the same chance: the first of a few partitions may be of another kind
+    than the rest, and no guarantee would hold of it. Reading all costs less than asking about all.
+    """
+    job = learning.job
+    data = {**job.data, job.bound.source.alias: job.source}
+    trainer = FilterTrainer(job.bound, data, job.on_error, job.engine, job.columns)
+    try:
+        with told_of_worker_python():
+            given = trainer.with_opaque(job.source if job.sample is None else job.sample)
+            return take_sample(given, rows, learning.training.seed)
+    except (PySparkException, Py4JJavaError) as problem:
+        if job.sample is not None:  # who gave it wants to know
+            raise
+        said = str(problem).strip().partition("\n")[0]
+        return NoSample(f"a sample could not be taken ({said[:200]})")
 
 
 def _learn_from(
