@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from querymesh.mesh.join_mesh import JoinMesh, load
     from querymesh.mesh.mesh import Mesh
     from querymesh.optimize.placement.advice import Advice
+    from querymesh.query.costly.account.price import Budget, Price
     from querymesh.query.costly.memo import Memo
-    from querymesh.query.costly.price import Budget, Price
     from querymesh.query.costly.proxy.options import Proxy
     from querymesh.query.model import Query
     from querymesh.query.predicate.decorators import function, predicate
@@ -61,7 +61,7 @@ _FROM = {
     "mesh.mesh": ("Mesh",),
     "optimize.placement.advice": ("Advice",),
     "query.costly.memo": ("Memo",),
-    "query.costly.price": ("Budget", "Price"),
+    "query.costly.account.price": ("Budget", "Price"),
     "query.costly.proxy.options": ("Proxy",),
     "query.model": ("Query",),
     "query.predicate.decorators": ("function", "predicate"),

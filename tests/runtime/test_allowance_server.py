@@ -19,7 +19,7 @@ import pytest
 from calls import pieces_of
 from querymesh.errors import SetupError
 from querymesh.query.costly import remote_allowance
-from querymesh.query.costly.allowance import (
+from querymesh.query.costly.account.allowance import (
     Answer,
     Ask,
     AtEnd,
@@ -28,11 +28,11 @@ from querymesh.query.costly.allowance import (
     Later,
     Spent,
 )
+from querymesh.query.costly.account.permits import Permits
+from querymesh.query.costly.account.price import PARTS, Budget, Price
+from querymesh.query.costly.account.remote_allowance import MOST_BYTES, Connection, RemoteAllowance
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Unanswered
-from querymesh.query.costly.price import PARTS, Budget, Price
-from querymesh.query.costly.remote_allowance import MOST_BYTES, Connection, RemoteAllowance
 from querymesh.runtime.allowance_server import AllowanceServer
 from soak import SOAK
 
@@ -196,10 +196,10 @@ WORKER = """
 import asyncio, json, os, sys, threading, time
 from calls import pieces_of
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.permits import Permits
+from querymesh.query.costly.account.permits import Permits
 from querymesh.query.costly.pieces import Unanswered
-from querymesh.query.costly.price import Price
-from querymesh.query.costly.remote_allowance import RemoteAllowance
+from querymesh.query.costly.account.price import Price
+from querymesh.query.costly.account.remote_allowance import RemoteAllowance
 
 told = json.loads(sys.argv[1])
 began = []

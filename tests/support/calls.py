@@ -14,9 +14,7 @@ from querymesh.query.costly.pieces import Piece, call_in_pieces, call_of
 def pieces_of(fn: Callable[[Any], Any], rows: int, calling: Calling, **options: Any) -> list[Piece]:
     """What becomes of 0, 1, 2, … in pieces."""
     values = [pa.array(range(rows))]
-    return call_in_pieces(
-        call_of(fn, False), calling, values, rows, **options
-    )
+    return call_in_pieces(call_of(fn, False), calling, values, rows, **options)
 
 
 def results_of(pieces: Sequence[Piece]) -> list[Any]:

@@ -4,7 +4,7 @@
 
     task ──secret──> a stranger until then: one short line, a few seconds, a few at a time
          ──lines───> a session; what it reserved counts as spent when its connection ends
-                     (what the lines are: `query/costly/remote_allowance.py`, `remote_answers.py`)
+                     (what the lines are: `query/costly/account/remote_allowance.py`, `remote_answers.py`)
 
 Nothing waits here: every question is answered at once. A thread serves each worker process.
 """
@@ -21,15 +21,15 @@ import time
 import weakref
 from collections.abc import Callable
 
-from querymesh.query.costly.allowance import JobAllowance, Session
-from querymesh.query.costly.job_answers import JobAnswers, JobAnswersSession
-from querymesh.query.costly.remote_allowance import (
+from querymesh.query.costly.account.allowance import JobAllowance, Session
+from querymesh.query.costly.account.remote_allowance import (
     MOST_BYTES,
     RemoteAllowance,
     line_of_answer,
     question_of,
 )
-from querymesh.query.costly.remote_answers import is_about_answers, line_of_claim
+from querymesh.query.costly.sharing.job_answers import JobAnswers, JobAnswersSession
+from querymesh.query.costly.sharing.remote_answers import is_about_answers, line_of_claim
 
 STRANGER_S = 10.0
 """Who connects has so long to tell the secret."""

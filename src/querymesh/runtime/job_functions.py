@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from querymesh.errors import OptionError
-from querymesh.query.costly.allowance import JobAllowance
+from querymesh.query.costly.account.allowance import JobAllowance
+from querymesh.query.costly.account.permits import Permits
+from querymesh.query.costly.account.price import Budget
 from querymesh.query.costly.asking import ALWAYS_US
 from querymesh.query.costly.in_run import (
     Functions,
@@ -23,11 +25,9 @@ from querymesh.query.costly.in_run import (
     known_answers,
     known_asking,
 )
-from querymesh.query.costly.job_answers import JobAnswers, OneFunction
-from querymesh.query.costly.permits import Permits
-from querymesh.query.costly.price import Budget
 from querymesh.query.costly.proxy.audit import Audit
-from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.costly.sharing.job_answers import JobAnswers, OneFunction
+from querymesh.query.costly.sharing.remote_answers import RemoteAnswers
 from querymesh.query.costly.tally import Tally
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.allowance_server import AllowanceServer

@@ -10,7 +10,7 @@ from querymesh.errors import OptionError
 from querymesh.index.tune.kinds import Hash, Index
 from querymesh.options import check_name
 from querymesh.policies.policy import Policy
-from querymesh.query.costly.price import Budget
+from querymesh.query.costly.account.price import Budget
 from querymesh.runtime.durations import microseconds_of
 from querymesh.storage import is_address
 

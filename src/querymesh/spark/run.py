@@ -14,8 +14,8 @@ from querymesh.mesh.join_mesh import JoinMesh, SharedJoinMesh
 from querymesh.mesh.mesh import Mesh, SharedMesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
+from querymesh.query.costly.account.price import Budget, budget_of
 from querymesh.query.costly.in_run import in_run
-from querymesh.query.costly.price import Budget, budget_of
 from querymesh.query.join import JoinQuery
 from querymesh.query.model import Query
 from querymesh.query.render import to_text

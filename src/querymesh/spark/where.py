@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from querymesh.mesh.mesh import Mesh
 from querymesh.policies.policy import Policy
 from querymesh.policies.registry import policy_of
-from querymesh.query.costly.price import Budget, budget_of
+from querymesh.query.costly.account.price import Budget, budget_of
 from querymesh.query.parse.query import SOURCE
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.given import Condition, check_conditions

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from querymesh.query.costly.account.permits import Permits
 from querymesh.query.costly.asking import FIRST_ROWS, PAUSE_ROWS, Asking
-from querymesh.query.costly.job_answers import JobAnswers, OneFunction
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.memory import Memory
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.sharing.job_answers import JobAnswers, OneFunction
 from querymesh.query.predicate.failing_rows import Raised
 
 

@@ -2,7 +2,11 @@
 
 ::
 
-    rows ──distinct.py──> inputs that differ ──memory.py, store.py──> those nobody has asked about
-                                                                          │
-    rows <──spread─── answers <──pieces.py: in calls of so many rows, several at once───┘
+    rows ──distinct.py──> inputs that differ ──memory.py, store/──> those nobody here knows
+      ^                   proxy/: clear ones need no call             │ sharing/: nor another worker
+      └──────spread────── answers <──pieces.py, calls/: calls of so many rows, several at once
+                                     account/: with leave to be made, and money for them
+
+`asking.py` puts this together for one function in one process, and says what of it pays;
+`in_run.py` finds that again in all tasks of a worker.
 """

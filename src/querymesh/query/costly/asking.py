@@ -21,17 +21,17 @@ import numpy as np
 import pyarrow as pa
 
 from querymesh.errors import SetupError
+from querymesh.query.costly.account.permits import Permits
+from querymesh.query.costly.account.price import PARTS, SECONDS_A_UNIT
 from querymesh.query.costly.answers import Answers, AnswersByRow
 from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.distinct import Distinct, distinct_rows, keys_of, taken
-from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Heard, Piece
-from querymesh.query.costly.price import PARTS, SECONDS_A_UNIT
 from querymesh.query.costly.proxy.in_use import ProxyInUse
+from querymesh.query.costly.sharing.job_answers import SharedAnswers
+from querymesh.query.costly.sharing.telling import Telling
 from querymesh.query.costly.tally import Tally
-from querymesh.query.costly.telling import Telling
 
 Ask = Callable[[Sequence[pa.Array], int, Heard | None], list[Piece]]
 """Asks a function about rows: arrays of checked answers or `Raised`, piece by piece; those that can

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from querymesh.query.costly.allowance import Allowance
+from querymesh.query.costly.account.allowance import Allowance
+from querymesh.query.costly.account.permits import Permits
 from querymesh.query.costly.asking import LOT, Asking
-from querymesh.query.costly.job_answers import OneFunction
 from querymesh.query.costly.memo import Memo
 from querymesh.query.costly.memory import Memory
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.proxy.in_use import ProxyInUse
-from querymesh.query.costly.remote_answers import RemoteAnswers
+from querymesh.query.costly.sharing.job_answers import OneFunction
+from querymesh.query.costly.sharing.remote_answers import RemoteAnswers
 from querymesh.query.costly.store.fingerprint import fingerprint
 from querymesh.query.costly.store.kept_answers import Answer
 from querymesh.query.costly.tally import Tally

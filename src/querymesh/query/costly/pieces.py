@@ -18,12 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from querymesh.query.costly.account.permits import Permits
 from querymesh.query.costly.calling import Calling
 from querymesh.query.costly.calls.event_loop import call_in_tasks
 from querymesh.query.costly.calls.forms import call_of, is_async
 from querymesh.query.costly.calls.threads import call_here, call_in_threads
 from querymesh.query.costly.calls.work import Call, Heard, Unanswered, Work
-from querymesh.query.costly.permits import Permits
 
 __all__ = ["Call", "Heard", "Piece", "Unanswered", "call_in_pieces", "call_of", "is_async"]
 
@@ -34,7 +34,7 @@ class Piece:
     `Unanswered` where it was not asked.
 
     It was called so many times for that, counting attempts that failed, and what was paid for it is
-    in `querymesh.query.costly.price.PARTS`.
+    in `querymesh.query.costly.account.price.PARTS`.
     """
 
     start: int

@@ -9,9 +9,9 @@ from typing import Any, TypedDict, Unpack, overload
 import pyarrow as pa
 
 from querymesh.errors import QueryError
+from querymesh.query.costly.account.price import Price, price_of
 from querymesh.query.costly.calling import TRANSIENT, Calling
 from querymesh.query.costly.memo import Memo
-from querymesh.query.costly.price import Price, price_of
 from querymesh.query.costly.proxy.options import Proxy
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.query.predicate.wrong_use import Given

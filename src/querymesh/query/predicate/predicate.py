@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from querymesh.arrays import Bools
 from querymesh.errors import OptionError, PredicateError, QueryError, SetupError
 from querymesh.explained import Shown
+from querymesh.query.costly.account.permits import Permits
+from querymesh.query.costly.account.price import Price
 from querymesh.query.costly.accumulators import accumulates
 from querymesh.query.costly.answers import Answers, FailedCall
 from querymesh.query.costly.calling import USUAL, Calling
@@ -27,9 +29,7 @@ from querymesh.query.costly.calls.forms import call_of, is_async
 from querymesh.query.costly.calls.work import Unanswered
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.memo import Memo, memo_of
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Heard, Piece, call_in_pieces
-from querymesh.query.costly.price import Price
 from querymesh.query.costly.proxy.options import Proxy, proxy_of
 from querymesh.query.predicate.failing_rows import Raised, failure, results_by_halves
 from querymesh.query.predicate.result_array import as_array

@@ -10,7 +10,7 @@ from querymesh.fabric.routers.learned import Learned
 from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.stages import python_part
 from querymesh.optimize.adapt.watch import Switch
-from querymesh.query.costly.price import as_money
+from querymesh.query.costly.account.price import as_money
 from querymesh.query.costly.tally import Tally
 from querymesh.report.text.figures import UNKNOWN, counted, leaf_name, percent, seconds, table
 from querymesh.report.text.filter_text import filter_parts, settled_parts

@@ -20,7 +20,8 @@ from querymesh.runtime.preparation import Preparation
 from querymesh.spark.conditions.given import Condition, check_conditions
 from querymesh.spark.filters.bound_conditions import bound_conditions
 from querymesh.spark.filters.filter_job import FilterJob
-from querymesh.spark.filters.learning.learning import Evidence, Learning
+from querymesh.spark.filters.learning.evidence import Evidence
+from querymesh.spark.filters.learning.learning import Learning
 from querymesh.spark.filters.learning.prepared import keep
 from querymesh.spark.filters.pushed import left_to_spark
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from querymesh.cost.catalyst_cost import CostTable
-from querymesh.query.costly.price import Budget
+from querymesh.query.costly.account.price import Budget
 from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
 from querymesh.spark.conditions.catalyst import Node

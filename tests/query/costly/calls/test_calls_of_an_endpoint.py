@@ -9,11 +9,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from calls import pieces_of, results_of
-from querymesh.query.costly.allowance import JobAllowance, Spent
+from querymesh.query.costly.account.allowance import JobAllowance, Spent
+from querymesh.query.costly.account.permits import Permits
+from querymesh.query.costly.account.price import PARTS, Budget, Price
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.permits import Permits
 from querymesh.query.costly.pieces import Unanswered
-from querymesh.query.costly.price import PARTS, Budget, Price
 from querymesh_lab.bench.costly.client import BusyError, GarbageError, ask, ask_async
 from querymesh_lab.bench.costly.endpoint import Endpoint
 from querymesh_lab.bench.costly.manners import Manners

@@ -124,9 +124,9 @@ def test_rows_on_which_the_function_fails_while_it_is_learned_are_as_many_as_the
             if text == ""
         }
         return Answers(
-            pa.array([text.split()[0] in BAD if text else None for text in found], pa.bool_()), failed
+            pa.array([text.split()[0] in BAD if text else None for text in found], pa.bool_()),
+            failed,
         )
-
 
         values = [text.split()[0] in BAD if text else None for text in found]
         return Answers(pa.array(values, pa.bool_()), failed)

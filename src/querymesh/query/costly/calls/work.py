@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 
 from querymesh.errors import PredicateError
-from querymesh.query.costly.allowance import AtEnd, Later
+from querymesh.query.costly.account.allowance import AtEnd, Later
+from querymesh.query.costly.account.permits import Permit, Permits
 from querymesh.query.costly.calling import Calling
 from querymesh.query.costly.calls.lanes import NoRoomError
 from querymesh.query.costly.calls.refusals import chain_of, retry_after_s, was_refused
-from querymesh.query.costly.permits import Permit, Permits
 from querymesh.query.predicate.failing_rows import Raised
 
 Call = Callable[[Sequence[pa.Array], int], Any]

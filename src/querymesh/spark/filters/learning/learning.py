@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
@@ -54,6 +54,7 @@ from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
+from querymesh.spark.filters.learning.evidence import Evidence
 from querymesh.spark.filters.learning.limits import (
     FURTHER_S,
     GLIMPSE_ROWS,
@@ -82,16 +83,6 @@ from querymesh.spark.sampling.plan_statistics import PlanStatistics, plan_statis
 from querymesh.spark.sampling.quick_look import quick_look
 from querymesh.spark.workers.worker_python import told_of_worker_python
 from querymesh.stats.profile import Profile
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a decision was made by: the profile, what operators cost on it, and the whole sample,
-    with the columns that Catalyst computed."""
-
-    profile: Profile
-    costs: Costs
-    sample: pa.Table
 
 
 class Learning:

@@ -91,8 +91,14 @@ def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[obje
     # A UDF is taken out of its Column anew each time: its pickled form tells it.
     functions = tuple(
         (
-            name, getattr(each.fn, "commands", id(each.fn)),
-            each.calling, each.price, each.memo, each.proxy, each.deterministic, each.cost_us,
+            name,
+            getattr(each.fn, "commands", id(each.fn)),
+            each.calling,
+            each.price,
+            each.memo,
+            each.proxy,
+            each.deterministic,
+            each.cost_us,
         )  # fmt: skip
         for name, each in job.bound.query.functions.items()
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from querymesh.fabric.profile.bounded_profile import FIRST_ROWS
-from querymesh.query.costly.price import SECONDS_A_UNIT, Budget
+from querymesh.query.costly.account.price import SECONDS_A_UNIT, Budget
 from querymesh.query.predicate.predicate import Predicate
 from querymesh.stats.profile import Profile
 

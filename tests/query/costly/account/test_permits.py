@@ -11,7 +11,7 @@ import pytest
 from calls import pieces_of, results_of
 from querymesh.errors import SetupError
 from querymesh.query.costly import permits as module
-from querymesh.query.costly.allowance import (
+from querymesh.query.costly.account.allowance import (
     GRACE_S,
     Allowance,
     Answer,
@@ -22,10 +22,10 @@ from querymesh.query.costly.allowance import (
     Later,
     Spent,
 )
+from querymesh.query.costly.account.permits import MOST_AHEAD, Permit, Permits
+from querymesh.query.costly.account.price import PARTS, Budget, Price
 from querymesh.query.costly.calling import Calling
-from querymesh.query.costly.permits import MOST_AHEAD, Permit, Permits
 from querymesh.query.costly.pieces import Unanswered
-from querymesh.query.costly.price import PARTS, Budget, Price
 
 
 @dataclass

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from querymesh.errors import SetupError
-from querymesh.query.costly.job_answers import SharedAnswers
 from querymesh.query.costly.memory import Memory, as_objects
 from querymesh.query.costly.pieces import Piece
+from querymesh.query.costly.sharing.job_answers import SharedAnswers
 
 MOST_WAITING = 64
 LONGEST_S = 0.25

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from querymesh.query.costly.allowance import (
+from querymesh.query.costly.account.allowance import (
     AHEAD_S,
     Ask,
     AtEnd,
@@ -15,7 +15,7 @@ from querymesh.query.costly.allowance import (
     Slots,
     Spent,
 )
-from querymesh.query.costly.price import PARTS, Budget
+from querymesh.query.costly.account.price import PARTS, Budget
 
 
 def granted(answer: object) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from querymesh.errors import SetupError
-from querymesh.query.costly.allowance import (
+from querymesh.query.costly.account.allowance import (
     AGAIN_S,
     GRACE_S,
     Allowance,
@@ -31,7 +31,7 @@ from querymesh.query.costly.allowance import (
     Later,
     Spent,
 )
-from querymesh.query.costly.price import Price
+from querymesh.query.costly.account.price import Price
 
 MOST_AHEAD = 64
 """So many calls at most are asked for at once."""

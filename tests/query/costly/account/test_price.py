@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from querymesh.errors import OptionError, PredicateError
-from querymesh.query.costly.price import (
+from querymesh.query.costly.account.price import (
     PARTS,
     Budget,
     Price,

@@ -19,9 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from querymesh.query.costly.account.remote_allowance import RemoteAllowance, exchanged
 from querymesh.query.costly.distinct import KEY_BYTES
-from querymesh.query.costly.job_answers import MOST_BYTES, Claim, JobAnswersSession
-from querymesh.query.costly.remote_allowance import RemoteAllowance, exchanged
+from querymesh.query.costly.sharing.job_answers import MOST_BYTES, Claim, JobAnswersSession
 
 MOST_KEYS = 512
 """So many are claimed or told in one line."""

@@ -24,7 +24,7 @@ from io import BufferedRWPair
 from typing import Any
 
 from querymesh.errors import SetupError
-from querymesh.query.costly.allowance import (
+from querymesh.query.costly.account.allowance import (
     Answer,
     Ask,
     AtEnd,

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from querymesh.errors import BudgetError
-from querymesh.query.costly.price import Budget, as_money
+from querymesh.query.costly.account.price import Budget, as_money
 
 GRACE_S = 0.2
 """How late a call may begin after its slot."""

@@ -1,0 +1,1 @@
+"""Answers that the workers of a job have in common: who asks what, and what was answered."""
