@@ -14,8 +14,8 @@ from soak import SOAK
 
 Draw = Callable[[np.random.Generator, int], tuple[Floats, Bools]]
 
-RUNS = 4000 if SOAK else 100
-POPULATION = 400_000 if SOAK else 100_000
+RUNS = 4000 if SOAK else 200
+POPULATION = 400_000
 
 
 def good(rng: np.random.Generator, n: int) -> tuple[Floats, Bools]:
@@ -53,12 +53,19 @@ def mostly_true(rng: np.random.Generator, n: int) -> tuple[Floats, Bools]:
     return np.where(answers, rng.beta(3, 2, n), rng.beta(2, 3, n)), answers
 
 
-def achieved(at: Thresholds, scores: Floats, answers: Bools) -> tuple[float, float]:
-    """Recall and precision where doubtful rows are right."""
-    says_true, says_false = at.is_true(scores), at.is_false(scores)
-    passed = says_true | (answers & ~says_false)
-    right = np.count_nonzero(passed & answers)
-    return right / np.count_nonzero(answers), right / max(np.count_nonzero(passed), 1)
+class Population:
+    """Very many rows of a kind, sorted by answer and score."""
+
+    def __init__(self, scores: Floats, answers: Bools) -> None:
+        self.passing, self.others = np.sort(scores[answers]), np.sort(scores[~answers])
+
+    def achieved(self, at: Thresholds) -> tuple[float, float]:
+        """Recall and precision where doubtful rows are right."""
+        right = len(self.passing) - int(np.searchsorted(self.passing, at.lo, side="left"))
+        above = np.searchsorted(self.others, at.hi, side="right")
+        not_below = np.searchsorted(self.others, at.lo, side="left")
+        wrong = len(self.others) - int(max(above, not_below))
+        return right / len(self.passing), right / max(right + wrong, 1)
 
 
 @pytest.mark.parametrize("draw", [good, rare, blind, wrong_way, coarse, mostly_true])
@@ -66,13 +73,13 @@ def achieved(at: Thresholds, scores: Floats, answers: Bools) -> tuple[float, flo
 def test_the_guarantee_fails_no_more_often_than_stated(draw: Draw, size: int) -> None:
     """Of the distribution itself, which a very large population stands for."""
     options = Proxy(recall=0.9, precision=0.9, confidence=0.9)
-    scores, answers = draw(np.random.default_rng(0), POPULATION)
+    population = Population(*draw(np.random.default_rng(0), POPULATION))
     found = []
     for run in range(RUNS):
         at = calibrate(options, *draw(np.random.default_rng(run + 1), size))
-        found.append(achieved(at, scores, answers))
+        found.append(population.achieved(at))
     recall, precision = np.array(found).T
-    tolerance = 0.003  # the population is large, not endless
+    tolerance = 0.002  # the population is large, not endless
     bad_recall = int(np.count_nonzero(recall < 0.9 - tolerance))
     bad_precision = int(np.count_nonzero(precision < 0.9 - tolerance))
     for failures in (bad_recall, bad_precision):
@@ -85,11 +92,11 @@ def test_the_guarantee_fails_no_more_often_than_stated(draw: Draw, size: int) ->
 def test_recall_is_used_up_as_far_as_can_be_known() -> None:
     """Wilks' limit is exact: it is neither broken more often, nor much more careful."""
     options = Proxy(recall=0.9, precision=1.0, confidence=0.9)
-    scores, answers = good(np.random.default_rng(0), POPULATION)
+    population = Population(*good(np.random.default_rng(0), POPULATION))
     failures = 0
     for run in range(400):
         at = calibrate(options, *good(np.random.default_rng(run + 1), 1000))
-        failures += achieved(at, scores, answers)[0] < 0.9
+        failures += population.achieved(at)[0] < 0.9
     assert 16 <= failures <= 60  # 40 at most are expected, and not much fewer
 
 
@@ -142,9 +149,9 @@ def test_scores_that_are_no_numbers_are_asked() -> None:
     nan = np.array([np.nan])
     assert not at.is_true(nan).any()
     assert not at.is_false(nan).any()
-    recall, precision = achieved(at, scores, answers)
-    assert recall >= 0.95
-    assert precision >= 0.95
+    says_true, says_false = at.is_true(scores), at.is_false(scores)
+    assert np.count_nonzero(says_false & answers) <= 0.05 * np.count_nonzero(answers)
+    assert np.count_nonzero(says_true & ~answers) <= 0.05 * np.count_nonzero(answers)
     unknown = calibrate(Proxy(), np.full(2000, np.nan), answers)
     assert not unknown.is_true(nan).any()
     assert not unknown.is_false(nan).any()
