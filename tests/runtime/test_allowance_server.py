@@ -18,7 +18,7 @@ import pytest
 
 from calls import pieces_of
 from querymesh.errors import SetupError
-from querymesh.query.costly import remote_allowance
+from querymesh.query.costly.account import remote_allowance
 from querymesh.query.costly.account.allowance import (
     Answer,
     Ask,

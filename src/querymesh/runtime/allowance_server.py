@@ -4,7 +4,7 @@
 
     task ──secret──> a stranger until then: one short line, a few seconds, a few at a time
          ──lines───> a session; what it reserved counts as spent when its connection ends
-                     (what the lines are: `query/costly/account/remote_allowance.py`, `remote_answers.py`)
+                     (the lines: `account/remote_allowance.py`, `sharing/remote_answers.py`)
 
 Nothing waits here: every question is answered at once. A thread serves each worker process.
 """

@@ -10,7 +10,7 @@ import pytest
 
 from calls import pieces_of, results_of
 from querymesh.errors import SetupError
-from querymesh.query.costly import permits as module
+from querymesh.query.costly.account import permits as module
 from querymesh.query.costly.account.allowance import (
     GRACE_S,
     Allowance,

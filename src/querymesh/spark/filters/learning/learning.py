@@ -275,10 +275,8 @@ class Learning:
 
     def as_written(self, why: str, profile: Profile | None = None) -> Preparation:
         """As written; `profile` is what was asked until that was clear."""
-        mesh = self._written(why)
-        if profile is None:
-            return Preparation(mesh, None, self.seconds)
-        return Preparation(mesh, None, self.seconds, profile.rows, self._calls())
+        rows, calls = (0, 0) if profile is None else (profile.rows, self._calls())
+        return Preparation(self._written(why), None, self.seconds, rows, calls)
 
     @property
     def _spark_can(self) -> bool:
@@ -316,7 +314,7 @@ class Learning:
 
     @property
     def _functions(self) -> list[Predicate]:
-        return list(self.job.bound.query.functions.values())
+        return [*self.job.bound.query.functions.values()]
 
     @property
     def _job_rows(self) -> float:

@@ -12,6 +12,7 @@ from querymesh.mesh.mesh import Mesh
 from querymesh.mesh.written import written_in_stages
 from querymesh.optimize.train.learned_line import tell_learned
 from querymesh.optimize.train.training import Training
+from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.filters.filter_job import FilterJob
 from querymesh.spark.filters.learning.fixed_engine import FixedEngineLearning
@@ -89,25 +90,20 @@ def _still_holds(found: Preparation, level: float, now: float) -> bool:
 def _identity(job: FilterJob, training: Training, one_route: bool) -> tuple[object, ...]:
     """The same plan, conditions and functions in the same session."""
     # A UDF is taken out of its Column anew each time: its pickled form tells it.
-    functions = tuple(
-        (
-            name,
-            getattr(each.fn, "commands", id(each.fn)),
-            each.calling,
-            each.price,
-            each.memo,
-            each.proxy,
-            each.deterministic,
-            each.cost_us,
-        )  # fmt: skip
-        for name, each in job.bound.query.functions.items()
-    )
+    functions = tuple((name, _function(each)) for name, each in job.bound.query.functions.items())
     plan = job.source.semanticHash()
     tables = tuple((alias, _same(each)) for alias, each in job.data.items())
     return (
         id(job.whole.sparkSession), plan, job.bound.query.sql, functions, _same(job.sample),
         tables, job.engine, job.named, one_route, repr(training), job.on_error, job.budget,
     )  # fmt: skip
+
+
+def _function(each: Predicate) -> tuple[object, ...]:
+    """The function itself, and what it costs and how it is called."""
+    itself = getattr(each.fn, "commands", id(each.fn))
+    how = each.calling, each.price, each.memo, each.proxy, each.deterministic, each.cost_us
+    return itself, *how
 
 
 def _same(given: Data | None) -> object:
