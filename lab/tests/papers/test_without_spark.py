@@ -38,7 +38,7 @@ WITHOUT_SPARK = [
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Data even smaller than those of a quick run: only who asks for a session is looked at."""
     for module in (index_rivals, amri_lab, comparison_causes):
-        monkeypatch.setattr(module, "QUICK", 100)
+        monkeypatch.setattr(module, "QUICK", 200)
     monkeypatch.setattr(search_time, "TEN", 3)
     monkeypatch.setattr(search_time, "SAMPLE", 300)
     monkeypatch.setattr(search_time, "time_search", _time_shorter_search)
