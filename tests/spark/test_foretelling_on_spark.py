@@ -115,7 +115,7 @@ def test_a_stream_learns_to_foretell_and_switches_to_it(spark, folder, tmp_path)
 
     def write(batch, number):
         batch.select("id").write.mode("append").parquet(str(tmp_path / "out"))
-        if number == 1:
+        if number == 3:
             live.wait_until_learned(60)
 
     writer = out.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)

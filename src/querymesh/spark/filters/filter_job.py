@@ -13,6 +13,7 @@ from querymesh.cost.catalyst_cost import CostTable
 from querymesh.query.costly.account.price import Budget
 from querymesh.query.expr import Opaque, opaque_parts_of, user_calls_of
 from querymesh.query.model import BoundQuery, Filter, Operator
+from querymesh.query.predicate.predicate import Predicate
 from querymesh.spark.conditions.catalyst import Node
 from querymesh.spark.filters.native import CatalystColumns
 from querymesh.spark.filters.pushed import LeftToSpark, trees_of
@@ -48,6 +49,11 @@ class FilterJob:
     def bound(self) -> BoundQuery:
         """The query with the operators that remain."""
         return self.left.bound
+
+    @property
+    def functions(self) -> list[Predicate]:
+        """The users' functions that it calls."""
+        return list(self.bound.query.functions.values())
 
     @cached_property
     def source(self) -> DataFrame:

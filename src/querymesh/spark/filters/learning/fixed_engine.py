@@ -82,7 +82,7 @@ class FixedEngineLearning(Learning):
         bound, on_error, training = self.job.bound, self.job.on_error, self.training
         beside_us = self.costs.beside_functions_us()
 
-        priced_us = money_us(self._functions, taken, self.job.budget)
+        priced_us = money_us(self.job.functions, taken, self.job.budget)
 
         def budget_s(row_s: float) -> float:
             return self._budget_s((0.0, beside_us + 1e6 * row_s + priced_us)) - self.seconds

@@ -50,7 +50,6 @@ from querymesh.optimize.placement.worth import (
 from querymesh.optimize.train.describe import best_single, route_search_for
 from querymesh.optimize.train.training import Training
 from querymesh.query.costly.in_run import TaskTallies, is_asked_once
-from querymesh.query.predicate.predicate import Predicate
 from querymesh.runtime.preparation import Preparation
 from querymesh.spark.context import parallelism
 from querymesh.spark.filters.filter_job import FilterJob, answered_by_spark
@@ -210,7 +209,7 @@ class Learning:
         bytes_of = {name: taken.column(name).nbytes / taken.num_rows for name in taken.column_names}
         table = self.costs.in_catalyst(taken, budget_s=0.0)
 
-        priced_us = money_us(self._functions, taken, self.job.budget)
+        priced_us = money_us(self.job.functions, taken, self.job.budget)
 
         def budget_s(row_s: float) -> float:
             plain_us = table.together_us + 1e6 * row_s + priced_us
@@ -302,8 +301,8 @@ class Learning:
         """About how many sampled rows functions may be asked; if they have a price, by what the
         first ones told."""
         rows = math.inf if self.insist else self._job_rows
-        most = most_priced_rows(self._functions, taken, rows, self.job.budget)
-        if self.insist or most <= FIRST_ROWS or not any(each.price for each in self._functions):
+        most = most_priced_rows(self.job.functions, taken, rows, self.job.budget)
+        if self.insist or most <= FIRST_ROWS or not any(each.price for each in self.job.functions):
             return most
         few = taken.take(pa.array(order[:FIRST_ROWS]))
         profile, _ = profile_counted(self.asked, few, tables, self.job.on_error)
@@ -311,10 +310,6 @@ class Learning:
         best = best_single(profile, route_search_for(profile, self.training))
         best_us = float(profile.realized_us(best).mean())
         return min(most, rows_worth(profile, best_us, self._job_rows))
-
-    @property
-    def _functions(self) -> list[Predicate]:
-        return [*self.job.bound.query.functions.values()]
 
     @property
     def _job_rows(self) -> float:
