@@ -9,7 +9,8 @@ FOLDER holds the input and everything the run writes, so the next process goes o
     out/batch-00000.parquet  the results of a batch: a batch that runs again replaces its own
     marks/                   what the user function saw: attempts that were not the first
 
-SETTINGS are JSON: `master`, further Spark `conf`, and how the user `function` behaves.
+SETTINGS are JSON: `master`, further Spark `conf`, the name of the `policy`, and how the user
+`function` behaves.
 """
 
 import json
@@ -29,6 +30,15 @@ import querymesh as qm
 STREAMS = "ABCDE"
 WINDOWS_S = dict(zip(STREAMS, (2, 1, 3, 2, 1), strict=True))
 DELAY_MS = 700
+POLICIES = {
+    "mesh": qm.policies.Mesh(sample_rows=400),
+    "single": qm.policies.Single(sample_rows=400),
+    "eddy": qm.policies.Eddy(chunk=20),
+    "cbr": qm.policies.Cbr(chunk=20),
+    "rate": qm.policies.Rate(sample_rows=100),
+    "chart": qm.policies.Chart(sample_rows=100),
+}
+"""By name; those that learn do so within the few rows of a test."""
 SCHEMA = "ts timestamp, id bigint, k string, g bigint, x bigint"
 SQL = (
     "SELECT a.id AS a, b.id AS b, c.id AS c, d.id AS d, e.id AS e, t.id AS t FROM "
@@ -133,7 +143,7 @@ def main(folder: Path, settings: dict) -> None:
         shards=2,
         checkpoint=str(folder / "checkpoint"),
         watermark=f"{DELAY_MS} milliseconds",
-        policy=qm.policies.Mesh(sample_rows=400),
+        policy=POLICIES[settings.get("policy", "mesh")],
     )
     (folder / "out").mkdir(exist_ok=True)
     running = (

@@ -29,7 +29,7 @@ from pyspark import InheritableThread
 
 import join_driver
 import querymesh as qm
-from join_driver import DELAY_MS, STREAMS, WINDOWS_S
+from join_driver import DELAY_MS, POLICIES, STREAMS, WINDOWS_S
 from querymesh.spark.java import find_java
 from soak import SOAK, soak_only
 
@@ -225,16 +225,20 @@ class Killings:
 
 @pytest.mark.spark(own_process=True)
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
-def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path):
+@pytest.mark.parametrize(
+    "policy", ["mesh", *(pytest.param(p, marks=soak_only) for p in POLICIES if p != "mesh")]
+)
+def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path, policy):
     # A start-up is what takes most of the time, unless it is cut short.
-    files, least_workers = (150, 60) if SOAK else (14, 17)
+    longer = SOAK and policy == "mesh"
+    files, least_workers = (150, 60) if longer else (14, 17)
     moments = ["start-up", "tasks", "commit"]
-    moments = [*MOMENTS, *moments] * 3 if SOAK else moments
+    moments = [*MOMENTS, *moments] * 3 if longer else moments
     rows = made(tmp_path, files)
     rng = random.Random(SEED)
     rng.shuffle(moments)
     killings = Killings(rng)
-    settings = {"function": {"seconds": 0.1, "raises_once": True}}
+    settings = {"policy": policy, "function": {"seconds": 0.1, "raises_once": True}}
     driver = None
     try:
         for number, moment in enumerate(moments):
@@ -390,7 +394,10 @@ def test_a_batch_that_is_read_again_or_twice_at_the_same_time_gives_the_same_row
 
 
 def test_a_query_that_stops_goes_on_with_any_policy_mesh_and_index(spark, tmp_path):
-    rows = made(tmp_path, 9)
+    # An eddy's state is a part of cbr's, and rate's planner goes on as chart's does.
+    others = [name for name in POLICIES if name not in ("mesh", "single")]
+    others = others if SOAK else ["cbr", "chart"]
+    rows = made(tmp_path, 9 + len(others))
     mesh = qm.train(
         join_driver.query(tmp_path / "marks"),
         {s: pq.read_table(tmp_path / "in" / s) for s in STREAMS}
@@ -402,6 +409,7 @@ def test_a_query_that_stops_goes_on_with_any_policy_mesh_and_index(spark, tmp_pa
         (None, {"policy": "single", "index": "amri"}),
         (None, {"policy": qm.policies.Single(adapt=False), "index": "bitmap"}),
         (mesh, {"index": qm.indices.Hash(hashes=1)}),
+        *((None, {"policy": POLICIES[name]}) for name in others),
         (mesh, {"shards": None}),
     ]
     for number, (asked, how) in enumerate(runs):
