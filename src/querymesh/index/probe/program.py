@@ -8,6 +8,23 @@ tuple takes which steps is told by the state it begins in::
                                                 0 is the attribute 3 of relation 1, joined before
 
 Tuples of several relations can set out at once: what a run costs beside its probes, it costs once.
+
+What a run reads is there before it begins, or it stops. It reads raw memory, and no file::
+
+    RunTables   of each partition the addresses of its times, serials and codes;
+                of each partition and request an access row: how rows are found, where offsets lie
+    travel()    probes by these. At an access that is absent it comes back with ABSENT_ACCESS
+                and its number; `make_access` builds the index and fills in the row
+    travel()    goes on where it was, with what it had counted and put out
+
+So every block must be in reach as a whole: mapped, its checksum looked at when it was opened
+(`runtime/state/files.py`). Blocks that are read in parts would add three things, none of them here:
+a bitmap for each access row of the pages that are present and verified, in which the program looks
+before it follows an offset; a third reason to come back, with the partition and the buckets that it
+and the tuples beside it want next (known only when the step before is done: a later step's codes
+come from the rows that were found); and whoever fetches these pages, holds them against checksums
+by page, which blocks do not have, marks them and lets it go on. Row ids, counts and the order of
+steps would stay as they are.
 """
 
 from __future__ import annotations
