@@ -7,10 +7,11 @@ FOLDER holds the input and everything the run writes, so the next process goes o
     in/A/000.parquet ...     one file a micro-batch and stream; in/T.parquet is the static table
     checkpoint/              Spark's, with the join state in it
     out/batch-00000.parquet  the results of a batch: a batch that runs again replaces its own
+    out-pairs/               the same of the second query, where two share a pass
     marks/                   what the user function saw: attempts that were not the first
 
-SETTINGS are JSON: `master`, further Spark `conf`, the name of the `policy`, and how the user
-`function` behaves.
+SETTINGS are JSON: `master`, further Spark `conf`, the name of the `policy`, how the user
+`function` behaves, and whether a second query `shares` the pass.
 """
 
 import json
@@ -46,6 +47,12 @@ SQL = (
     + ", T t WHERE a.k = b.k AND b.k = c.k AND c.k = d.k AND d.k = e.k AND t.g = c.g"
     " AND b.x > 1 AND unhurried(a.x)"
 )
+
+PAIRS = (
+    "SELECT a.id AS a, b.id AS b FROM A a [RANGE 1 SECONDS], B b [RANGE 1 SECONDS] "
+    "WHERE a.k = b.k AND a.x > 1"
+)
+"""A second query, which can share a pass with the first: other windows, and other conditions."""
 
 
 def write_inputs(folder: Path, rng: np.random.Generator, files: int, rows: int = 12) -> None:
@@ -137,22 +144,25 @@ def main(folder: Path, settings: dict) -> None:
         **settings.get("conf", {}),
     }
     spark = qm.local_session(app_name="join-driver", memory="1g", conf=conf)
-    out = qm.run(
-        query(folder / "marks", **settings.get("function", {})),
-        inputs(spark, folder),
-        shards=2,
-        checkpoint=str(folder / "checkpoint"),
-        watermark=f"{DELAY_MS} milliseconds",
-        policy=POLICIES[settings.get("policy", "mesh")],
-    )
-    (folder / "out").mkdir(exist_ok=True)
-    running = (
-        out.writeStream.foreachBatch(lambda b, n: keep(folder / "out", n, b.toArrow()))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    running.awaitTermination()
+    asked = query(folder / "marks", **settings.get("function", {}))
+    how = {
+        "shards": 2,
+        "checkpoint": str(folder / "checkpoint"),
+        "watermark": f"{DELAY_MS} milliseconds",
+        "policy": POLICIES[settings.get("policy", "mesh")],
+    }
+    sinks = [folder / "out", folder / "out-pairs"]
+    for sink in sinks:
+        sink.mkdir(exist_ok=True)
+    if settings.get("shares"):
+        both = [asked, qm.query(PAIRS, time="ts")]
+        results = qm.run_all(both, inputs(spark, folder), **how)
+        writer = results.write_each(lambda query, b, n: keep(sinks[query], n, b.toArrow()))
+    else:
+        out = qm.run(asked, inputs(spark, folder), **how)
+        writer = out.writeStream.foreachBatch(lambda b, n: keep(sinks[0], n, b.toArrow()))
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
 
 
 if __name__ == "__main__":

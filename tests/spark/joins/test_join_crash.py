@@ -74,10 +74,22 @@ def as_rows(table: pa.Table) -> Counter:
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def stored(folder: Path) -> Counter:
-    """The rows in the sink's files."""
+def expected_pairs(folder: Path) -> Counter:
+    """What DuckDB makes of the second query, where two share a pass."""
+    oracle = duckdb.connect()
+    for stream in "AB":
+        oracle.register(stream, pq.read_table(folder / "in" / stream))
+    found = oracle.sql(
+        "SELECT a.id, b.id FROM A a, B b WHERE a.k = b.k AND a.x > 1 "
+        "AND abs(epoch_us(a.ts) - epoch_us(b.ts)) <= 1000000"
+    )
+    return Counter(found.fetchall())
+
+
+def stored(folder: Path, sink: str = "out") -> Counter:
+    """The rows in the files of a sink."""
     rows = Counter()
-    for path in sorted((folder / "out").glob("batch-*.parquet")):
+    for path in sorted((folder / sink).glob("batch-*.parquet")):
         rows += as_rows(pq.ParquetFile(path).read())
     return rows
 
@@ -269,6 +281,34 @@ def test_a_join_that_is_killed_again_and_again_gives_each_result_once(tmp_path, 
         f"{told}: missing {list((rows - found).items())[:3]}, "
         f"too many {list((found - rows).items())[:3]}"
     )
+
+
+@pytest.mark.spark(own_process=True)
+@soak_only
+@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
+def test_joins_that_share_a_pass_and_are_killed_give_each_result_of_each_once(tmp_path):
+    files = 12
+    rows, pairs = made(tmp_path, files), expected_pairs(tmp_path)
+    killings = Killings(random.Random(SEED))
+    settings = {"shares": True, "function": {"seconds": 0.1}}
+    driver = None
+    try:
+        for number, moment in enumerate(["tasks", "state", "commit"]):
+            driver = Driver(tmp_path, number, settings)
+            if not killings.round(driver, moment, batches=1):
+                break
+        driver = Driver(tmp_path, len(killings.drivers), settings)
+        driver.ended_well()
+    finally:
+        if driver is not None:
+            driver.kill()
+    told = f"seed {SEED}: {killings}"
+    assert killings.drivers, told
+    assert killings.workers > 0, told
+    assert driver.newest("commit") == files - 1
+    assert stored(tmp_path) == rows, told
+    assert len(pairs) > 10 * files
+    assert stored(tmp_path, "out-pairs") == pairs, told
 
 
 @pytest.mark.spark(own_process=True)
