@@ -75,12 +75,20 @@ def predicate(
       `s > 3` is False for a NULL, where SQL has NULL; either drops the row
     - `vectorised=False`: it is called row by row with Python values, None for NULL
 
-    A NULL drops the row. For functions that cost much, a model or a remote call:
+    A NULL drops the row.
+
+    - `columns`: the columns it reads where it stands alone, `name`: how SQL and `explain` call it,
+      the function's own name unless told
+    - `cost_us`: what a row costs in microseconds, instead of what is measured
+    - `after`: conditions that must come earlier on every route
+
+    For functions that cost much, a model or a remote call:
 
     - `memo`: equal inputs are asked about once where that pays; True always, False never, or a
       `querymesh.Memo` that says where answers are kept
     - `deterministic=False`: equal inputs may have other answers, so nothing is remembered
-    - `batch`: how many rows a call takes, at most
+    - `batch`: how many rows a call takes, at most; all there are, or where calls are bounded or
+      paid for a function of single values gets one
     - `concurrency`: how many calls run at once in a task, in threads, or as tasks of an event loop
       where the function is an `async def`
     - `retries`, `retry_on`: how often a call is tried again that raises one of these, after a pause

@@ -122,7 +122,8 @@ class Predicate(Shown):
         forms = {True: "", False: ", row by row", "pandas": ", over pandas Series"}
         rows = forms[self.vectorised]
         after = f", after {', '.join(self.after)}" if self.after else ""
-        return f"<Predicate {self.name}({', '.join(self.columns)}){returns}{rows}{after}>"
+        costly = ", costly" if self.is_costly else ""
+        return f"<Predicate {self.name}({', '.join(self.columns)}){returns}{rows}{after}{costly}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, so that a decorated function can still be tested alone."""
