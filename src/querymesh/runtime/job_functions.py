@@ -59,15 +59,12 @@ class JobFunctions:
         self._account = JobAllowance(self.budget, self._rates)
         session, answers = self._account.session(), self._answers.session()
         self._askings = [asking_of(each) for each in self.functions.values()]
-        for each in self.functions.values():
+        for each, asking in zip(self.functions.values(), self._askings, strict=True):
             if self._has_bounds:
-                asking = asking_of(each)
                 asking.permits = Permits(each.name, each.price, session)
             if self.budget is not None:
-                asking = asking_of(each)
                 asking.then, asking.seconds_a_unit = self.budget.then, self.budget.seconds_a_unit
             if each.is_costly:
-                asking = asking_of(each)
                 asking.shared = OneFunction(answers, each.identity, asking.memory.memo.ttl)
 
     @property

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -160,14 +161,20 @@ class Asking:
         known = self.memory.find(keys)
         self.find_us = 1e6 * (perf_counter() - started) / len(keys)
         self._looked_up, self._found = self._looked_up + len(keys), self._found + len(known)
+        return self._of_inputs(ask, inputs, keys, known).spread(kinds)
+
+    def _of_inputs(
+        self, ask: Ask, inputs: Sequence[pa.Array], keys: Sequence[bytes], known: dict[bytes, Any]
+    ) -> Answers:
+        """The answers of inputs that differ, of which some are known."""
         unknown = np.array([at for at, key in enumerate(keys) if key not in known], dtype=np.int64)
         values = pa.array([known[key] for key in keys if key in known], self.returns)
         if not len(unknown):
-            return Answers(values).spread(kinds)
+            return Answers(values)
         new_keys = [keys[at] for at in unknown]
         new_inputs = [taken(arg, unknown) for arg in inputs] if len(known) else inputs
         found = self._of_unknown(ask, new_inputs, new_keys)
-        return found.mixed_with(values, unknown, len(keys)).spread(kinds)
+        return found.mixed_with(values, unknown, len(keys))
 
     def _of_unknown(self, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes]) -> Answers:
         """The answers of inputs that this worker does not know, those that others have asked or
@@ -179,14 +186,8 @@ class Asking:
         except SetupError as problem:
             _log.warning("workers ask for themselves what others may have asked: %s", problem)
             self.shared = None
-        known = self.memory.find(keys)
-        unknown = np.array([at for at, key in enumerate(keys) if key not in known], dtype=np.int64)
-        values = pa.array([known[key] for key in keys if key in known], self.returns)
-        if not len(unknown):
-            return Answers(values)
-        rest = [taken(arg, unknown) for arg in args]
-        found = self._asked(ask, rest, len(unknown), [keys[at] for at in unknown])
-        return found.mixed_with(values, unknown, len(keys))
+        # What was asked until then is remembered.
+        return self._of_inputs(ask, args, keys, self.memory.find(keys))
 
     def _shared(
         self, shared: SharedAnswers, ask: Ask, args: Sequence[pa.Array], keys: Sequence[bytes]

@@ -55,8 +55,9 @@ def asking_of(predicate: Predicate) -> Asking:
 
     def make() -> Asking:
         memo = predicate.memo if isinstance(predicate.memo, Memo) else Memo()
+        code = "" if memo.path is None else fingerprint(predicate.fn)
         return Asking(
-            Memory(memo, predicate.name, predicate.returns, fingerprint(predicate.fn)),
+            Memory(memo, predicate.name, predicate.returns, code),
             predicate.returns,
             Permits(predicate.name, predicate.price),
             always=predicate.is_costly,

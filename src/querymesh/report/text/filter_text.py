@@ -48,7 +48,8 @@ def prepared_part(run: Run) -> list[str]:
 
 
 def _in_a_line(run: Run, mesh: Mesh) -> str:
-    if not mesh.is_learned and _is_more_than_a_filter(run.view.bound):
+    costly = any(each.is_costly for each in run.view.bound.query.functions.values())
+    if not mesh.is_learned and (costly or _is_more_than_a_filter(run.view.bound)):
         return "runs in Python, on Arrow batches, in the order as written"
     if not mesh.is_learned:
         return "runs as written, as plain Spark would"

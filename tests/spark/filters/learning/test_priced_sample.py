@@ -93,3 +93,18 @@ def test_a_budget_without_a_price_is_refused(spark):
     free = qm.predicate(lambda id: id % 2 == 0, columns=["id"], name="even", vectorised=False)
     with pytest.raises(qm.OptionError, match="no function has a price"):
         spark.range(10).transform(qm.where(free, budget=5.0))
+
+
+def test_a_paid_function_that_is_not_remembered_is_asked_about_no_sampled_row_twice(spark):
+    asked = []
+
+    def long(text):
+        asked.append(text)
+        return len(text) > 8
+
+    rows = spark.range(4000).selectExpr("id", "concat('row ', id) AS text")
+    paid_for = qm.predicate(long, columns=["text"], vectorised=False, price=1.0, memo=False)
+    other = qm.predicate(lambda id: id % 2 == 0, columns=["id"], name="even", vectorised=False)
+    rows.transform(qm.where(paid_for, other, budget=5000))
+    assert len(asked) >= FIRST_ROWS
+    assert len(set(asked)) == len(asked)

@@ -302,7 +302,10 @@ class Learning:
         first ones told."""
         rows = math.inf if self.insist else self._job_rows
         most = most_priced_rows(self.job.functions, taken, rows, self.job.budget)
-        if self.insist or most <= FIRST_ROWS or not any(each.price for each in self.job.functions):
+        priced = [each for each in self.job.functions if each.price]
+        # Of what is not remembered the first rows would be asked about twice.
+        looked = priced and all(each.may_be_remembered for each in priced)
+        if self.insist or most <= FIRST_ROWS or not looked:
             return most
         few = taken.take(pa.array(order[:FIRST_ROWS]))
         profile, _ = profile_counted(self.asked, few, tables, self.job.on_error)

@@ -16,6 +16,7 @@ from querymesh.fabric.core.router import MeshRouter
 from querymesh.fabric.core.shared_fabric import make_fabric
 from querymesh.fabric.core.tables import make_tables
 from querymesh.mesh.mesh import Mesh
+from querymesh.query.costly.account.price import PARTS
 from querymesh.query.costly.in_run import asking_of
 from querymesh.query.costly.proxy.in_use import ProxyInUse
 from querymesh.query.predicate.predicate import Predicate
@@ -76,6 +77,15 @@ def _why_not(learning: Learning, function: Predicate) -> str | None:
     return None
 
 
+def _may_spend(learning: Learning) -> bool:
+    """Whether learning has not spent its part of the budget yet, on orders and on proxies."""
+    budget = learning.job.budget
+    if budget is None:
+        return True
+    spent = sum(asking_of(each).tally.money for each in learning.job.functions)
+    return spent < budget.for_learning * PARTS
+
+
 def _random_rows(learning: Learning, rows: int) -> pa.Table | NoSample:
     """Rows of which each had the same chance: the first of a few partitions may be of another kind
     than the rest, and no guarantee would hold of it. Reading all costs less than asking about all.
@@ -104,7 +114,7 @@ def _learn_from(
     for proxy in learners:
         proxy.learns = True
     for start in range(0, taken.num_rows, STEP_ROWS):
-        if all(proxy.is_settled for proxy in learners):
+        if all(proxy.is_settled for proxy in learners) or not _may_spend(learning):
             break
         some = taken.take(pa.array(order[start : start + STEP_ROWS])).combine_chunks()
         (batch,) = some.to_batches()
